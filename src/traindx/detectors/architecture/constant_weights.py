@@ -2,9 +2,8 @@ import re
 
 from traindx.analysis.checkpoints import is_dense_matrix
 from traindx.examples import with_checkpoints
-from traindx.model.findings import Evidence
 from traindx.model.run import Architecture, Tensor
-from traindx.registry import Finding, Findings, Run, Strength, detector, finding
+from traindx.registry import Evidence, Finding, Findings, Run, Strength, detector, finding
 
 MOST_ZERO = 0.5  # of the weight matrices; a zero branch here and there is a habit
 SHOWN = 4

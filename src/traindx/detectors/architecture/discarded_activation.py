@@ -39,7 +39,6 @@ def check(run: Run) -> Findings:
             seen.add(event.node)
             yield finding(
                 f"The result of `{source_text(event)}` is thrown away: nothing is nonlinear here",
-                "missing-nonlinearity",
                 (event, "computed and not kept"),
             )
 

@@ -12,9 +12,9 @@ from traindx.analysis.program.training.claims import cite, finding, line_of, loc
 from traindx.analysis.program.training.facts.tensor_shapes import Clash
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run, recorded, script, template
-from traindx.model.findings import Evidence, Location, cite_source
+from traindx.model.findings import Location, cite_source
 from traindx.model.recording import Ending, Process
-from traindx.registry import Finding, Findings, Run, Strength, detector
+from traindx.registry import Evidence, Finding, Findings, Run, Strength, detector
 
 CAUSES = {"channels": "channel-mismatch"}
 
@@ -61,9 +61,9 @@ def _followed(clash: Clash) -> Finding:
     built = () if layer is None else (cite(layer, f"built here for {mismatch.expected}"),)
     return finding(
         clash.text[0].upper() + clash.text[1:],
-        CAUSES.get(mismatch.kind, "shape-mismatch"),
         (clash.event, "the sizes meet here"),
         *built,
+        cause=CAUSES.get(mismatch.kind, "shape-mismatch"),
     )
 
 

@@ -10,8 +10,7 @@ from traindx.analysis.program.training.claims import (
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.super_calls import BareCall, EarlyLayer, unready_modules
 from traindx.examples import script, template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, detector
 
 BUILDERS = ("__init__", "__post_init__")
 
@@ -43,7 +42,6 @@ def _called(call: BareCall) -> Finding:
     builder = next(n for n in call.cls.node.body if getattr(n, "name", "") == "__init__")
     return finding(
         f"Class {call.cls.node.name} has an __init__ without super().__init__() and is called",
-        "missing-super-init",
         (call.built, "built here, and nn.Module is not initialised"),
         (call.event, "called here: nn.Module looks for its hooks and has none"),
         at=Site(call.cls.module, builder),
@@ -57,7 +55,6 @@ def _assigned(early: EarlyLayer) -> Finding:
     patch = insert_first(event, "super().__init__()") if late is None else move_first(late)
     return finding(
         f"Class {early.first.model.cls.node.name} assigns layers {how}",
-        "missing-super-init",
         (event, f"a layer is assigned here {how}"),
         *([] if late is None else [cite(late, "the parent is initialised only here")]),
         patch=patch if is_builder else None,

@@ -8,13 +8,10 @@ from traindx.analysis.program.training.claims import (
 from traindx.analysis.program.training.linear_stacks import LinearStack, linear_stacks
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import script, template
-from traindx.model.findings import Finding, Strength
-from traindx.registry import Findings, Run, detector
-
-CAUSE = "missing-nonlinearity"
+from traindx.registry import Finding, Findings, Run, Strength, detector
 
 
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("missing-nonlinearity",))
 def check(run: Run) -> Findings:
     """Linear layers follow each other without a nonlinearity between them.
 
@@ -46,7 +43,6 @@ def _deep(stack: LinearStack) -> Finding:
     first, last, count = stack.layers[0], stack.layers[-1], len(stack.layers)
     return finding(
         f"{count} layers are one linear map: nothing between them is nonlinear",
-        CAUSE,
         (first, f"{source_text(first)} is the first of {count} layers"),
         (last, f"{source_text(last)} is the last"),
     )
@@ -60,7 +56,6 @@ def _pair(stack: LinearStack) -> Finding:
     return finding(
         f"`{source_text(first)}` and `{source_text(second)}` follow each other without a "
         "nonlinearity",
-        CAUSE,
         (first, f"{source_text(first)} goes straight to the next"),
         (second, source_text(second)),
         strength=strength,

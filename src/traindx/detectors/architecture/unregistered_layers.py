@@ -16,13 +16,10 @@ from traindx.analysis.program.training.layers import (
 from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.stray_layers import made_in_forward, stray_members
 from traindx.examples import template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
-
-CAUSE = "unregistered-submodules"
+from traindx.registry import Finding, Findings, Run, detector
 
 
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("unregistered-submodules",))
 def check(run: Run) -> Findings:
     """Layers are kept where nn.Module does not see them.
 
@@ -55,14 +52,12 @@ def _held(kept: Assigned) -> Finding:
     if is_bare_leaf(kept.value):
         return finding(
             f"Attribute self.{kept.name} is a tensor and no nn.Parameter: it does not train",
-            CAUSE,
             (kept.event, "requires gradients, and is missing from parameters()"),
         )
     kind = "dict" if isinstance(kept.value, Table) else "list"
     kind = "object" if isinstance(kept.value, Instance) else kind
     return finding(
         f"Attribute self.{kept.name} keeps layers in a plain {kind}: they do not train",
-        CAUSE,
         (kept.event, f"a plain {kind} with layers, missing from parameters()"),
         patch=_patch(kept),
     )
@@ -89,7 +84,6 @@ def _made(event: ProgramEvent) -> Finding:
     owner = model.cls.node.name if isinstance(model, Instance) else "the model"
     return finding(
         f"The forward pass of {owner} makes a new {source_text(event)} at each call",
-        CAUSE,
         (event, "new random weights each time"),
     )
 

@@ -7,8 +7,7 @@ from traindx.analysis.program.training.claims import finding, line_of
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.vocabularies import UnresizedTable, unresized_tables
 from traindx.examples import template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("vocabulary-mismatch",))
@@ -46,7 +45,6 @@ def _finding(found: UnresizedTable) -> Finding:
     token = found.tokens[0]
     return finding(
         f"The tokenizer gets new tokens such as {token} and the model's embeddings are not resized",
-        "vocabulary-mismatch",
         (found.added, "tokens are added here"),
         (found.model, "the table has no row for them"),
         at=found.model,

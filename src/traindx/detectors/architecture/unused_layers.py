@@ -13,8 +13,7 @@ from traindx.analysis.program.training.unused_parts import (
     unused_layers,
 )
 from traindx.examples import script, template
-from traindx.model.findings import Finding, Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, detector
 
 CAUSE = "unused-parameters"
 
@@ -54,7 +53,6 @@ def _unused(unused: UnusedLayer) -> Finding:
     is_shown = strength is Strength.STRONG
     found = finding(
         f"Layer self.{kept.name} of {kept.model.cls.node.name} is {how}",
-        CAUSE,
         (kept.event, f"no code reads .{kept.name}" if call is None else "built here"),
         *([] if call is None else [cite(call, "nothing is computed from this result")]),
         strength=strength,
@@ -68,7 +66,6 @@ def _unreached(idle: IdleMembers) -> Finding:
     name, which = idle.kept.name, ", ".join(str(place) for place in idle.places)
     return finding(
         f"The forward pass of {idle.kept.model.cls.node.name} never calls self.{name}[{which}]",
-        CAUSE,
         (idle.kept.event, "built here"),
         (idle.call, f"the others are called here, and number {which} never"),
         at=idle.call,

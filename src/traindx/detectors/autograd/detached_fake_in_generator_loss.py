@@ -31,7 +31,6 @@ def check(run: Run) -> Findings:
         place = cut if cut.site is not None else backward
         yield finding(
             f"`{backward.text or 'the loss'}` does not reach the generator: its sample is detached",
-            "detached-loss",
             (place, "this value has no history"),
             (backward, "this loss should train the network behind it"),
             patch=_patch(cut),

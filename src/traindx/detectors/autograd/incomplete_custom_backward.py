@@ -33,7 +33,6 @@ def check(run: Run) -> Findings:
             place = shown(value, function.backward)
             yield finding(
                 f"`{function.name}.backward` {fault}",
-                "incorrect-custom-backward",
                 (place, "in this line of backward"),
                 (function.cls, "forward and backward are defined here"),
             )

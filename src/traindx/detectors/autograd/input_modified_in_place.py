@@ -4,10 +4,8 @@ from traindx.analysis.program.training.saved_tensors import all_overwritten
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "in-place-modification"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("in-place-modification",))
 def check(run: Run) -> Findings:
     """A tensor that an operation saved for its gradient is changed in place, and backward follows.
 
@@ -38,7 +36,6 @@ def check(run: Run) -> Findings:
             done, kept = "written", "the layer keeps its input, a view of that tensor, for backward"
         yield finding(
             claim,
-            CAUSE,
             (found.change, f"{done} in place here"),
             (shown(found.saver, found.change), kept),
         )

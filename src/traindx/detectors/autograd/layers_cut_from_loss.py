@@ -7,8 +7,7 @@ from traindx.analysis.program.training.gradients import Cut
 from traindx.analysis.program.training.operations import name_of_operation
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, detector
 
 CHANCES = ("log_prob", "log_softmax", "gather")
 CAUSES = {Cut.DETACHED: "detached-loss", Cut.UNRECORDED: "no-grad-training"}
@@ -49,9 +48,9 @@ def _finding(found: CutLayer) -> Finding:
     where = found.cut if found.cut.site is not None else found.layer
     return finding(
         f"`{name}` gets no gradient: {_means(found.cut)} cuts it off from the loss",
-        CAUSES[found.how],
         (where if where.site is not None else found.backward, "gradients stop here"),
         (found.backward, "no gradient of this loss reaches it"),
+        cause=CAUSES[found.how],
     )
 
 

@@ -27,7 +27,6 @@ def check(run: Run) -> Findings:
     for backward in each_place(run, needlessly_kept, lambda found: found.event.node):
         yield finding(
             "The only backward of the loop retains its graph",
-            "graph-retained-across-steps",
             (backward, "retain_graph=True, and no second backward"),
             strength=Strength.MODERATE,
             hint=Strength.MODERATE,

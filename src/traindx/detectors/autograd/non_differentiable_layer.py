@@ -34,7 +34,6 @@ def check(run: Run) -> Findings:
     for step in (step for step in found if step.site is not None):
         yield finding(
             f"No gradient passes `{source_text(step)}`, so layers below learn nothing through it",
-            "non-differentiable-operation",
             (step, "a step function, of slope 0, between two layers"),
         )
 

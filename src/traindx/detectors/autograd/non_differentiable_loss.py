@@ -32,7 +32,6 @@ def check(run: Run) -> Findings:
         how, place = name_of_flat(flat), shown(flat, backward)
         yield finding(
             f"The loss is computed on the result of {how}, which has no gradient",
-            "non-differentiable-operation",
             (place, f"{how} here"),
             (backward, "backward runs through it here"),
         )

@@ -4,8 +4,7 @@ from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.graphs import FreedGraph, freed_graphs
 from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("graph-freed",))
@@ -41,7 +40,6 @@ def _finding(found: FreedGraph) -> Finding:
         "Backward runs in every step through a graph that was built once, before the loop"
         if is_same
         else "A second backward runs through a graph that the first one has freed",
-        "graph-freed",
         (place, "computed once, with a graph"),
         (found.first, "the first backward frees that graph"),
         (found.second, "the second backward runs into what the first has freed"),

@@ -7,10 +7,8 @@ from traindx.analysis.program.training.severance import unrecorded_losses
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "no-grad-training"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("no-grad-training",))
 def check(run: Run) -> Findings:
     """The loss of a training step is computed under `no_grad`.
 
@@ -37,7 +35,6 @@ def check(run: Run) -> Findings:
         place = shown(lost.computed, lost.backward)
         yield finding(
             "The training loss is computed under no_grad",
-            CAUSE,
             (place, "computed with gradients off here"),
             (lost.backward, "backward is called here"),
             at=shown(lost.switch, place),
@@ -45,7 +42,6 @@ def check(run: Run) -> Findings:
     for found in (f for story in program_of(run).stories for f in list(left_off(story))[:1]):
         yield finding(
             "Gradients are switched off, and on again only under a condition",
-            CAUSE,
             (found.off, "gradients are switched off here"),
             (found.on, "and on again here, which some ways never reach"),
             (found.backward, "the next backward fails after such a way"),

@@ -4,8 +4,7 @@ from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.saved_tensors import Overwritten, updated_weights
 from traindx.examples import template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("in-place-modification",))
@@ -40,7 +39,6 @@ def _finding(found: Overwritten) -> Finding:
     place = found.saver if found.saver.site is not None else found.change
     return finding(
         "Weights are updated between a forward pass and its backward: backward will raise",
-        "in-place-modification",
         (place, "the forward pass keeps these weights for backward"),
         (found.change, "and they are changed in place here, before backward runs"),
         at=found.change,

@@ -5,10 +5,8 @@ from traindx.analysis.program.training.slopes import wrong_slope
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "incorrect-custom-backward"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("incorrect-custom-backward",))
 def check(run: Run) -> Findings:
     """The gradient of a function of one's own is not the slope of its forward.
 
@@ -37,7 +35,6 @@ def check(run: Run) -> Findings:
             place = shown(wrong[1], function.backward)
             yield finding(
                 f"The backward of {function.name} {wrong[0]}",
-                CAUSE,
                 (shown(function.forward.result, function.forward), "the function"),
                 (place, "its gradient, as it is written"),
                 at=place,

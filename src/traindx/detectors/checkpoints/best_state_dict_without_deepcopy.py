@@ -30,7 +30,6 @@ def check(run: Run) -> Findings:
     for kept in each_place(run, kept_by_reference, lambda found: found.site.node):
         yield finding(
             f"`{kept.name}` is not a copy: training goes on and changes it to the last model",
-            "best-weights-overwritten",
             (kept.site, "these are the model's own tensors, not a copy"),
             (kept.trains_on, "and the loop goes on training them"),
             patch=_patch(kept),

@@ -26,7 +26,6 @@ def check(run: Run) -> Findings:
     for on in each_place(run, timed_algorithms, lambda event: event.node):
         yield finding(
             "cudnn.benchmark is on although deterministic algorithms are asked for",
-            "nondeterministic-operation",
             (on, "cudnn.benchmark = True"),
             strength=Strength.WEAK,
             hint=Strength.WEAK,

@@ -31,7 +31,6 @@ def check(run: Run) -> Findings:
         yield finding(
             "The run resumes in the middle of an epoch, and its data begin at the first batch "
             "again",
-            "data-order-lost-on-resume",
             (lost.order, "the same order at every start"),
             (lost.checkpoint.deed, "a run goes on from here"),
             (lost.save, "and was saved in mid-epoch, without a position in the data"),
@@ -40,7 +39,6 @@ def check(run: Run) -> Findings:
     for found in each_place(run, restarted_counts, lambda found: found.event.node):
         yield finding(
             "The order of an epoch is made of a number that starts at 0 again on resuming",
-            "data-order-lost-on-resume",
             (found.event, "counts the epochs of this launch, not those of the run"),
             (found.checkpoint.deed, "a run goes on from here"),
         )

@@ -28,7 +28,6 @@ def check(run: Run) -> Findings:
     for draw, seed in each_place(run, early_draws, lambda found: found[0].node):
         yield finding(
             f"`{source_text(draw)}` draws before its generator is seeded",
-            "unseeded-randomness",
             (draw, "another result in every run"),
             (seed, "seeded only here"),
             is_symptom=False,

@@ -28,7 +28,6 @@ def check(run: Run) -> Findings:
     for lost in each_place(run, _lost, lambda lost: lost.average.event.node):
         yield finding(
             "Training goes on from a checkpoint without the moving average of the weights",
-            "incomplete-checkpoint",
             (lost.average.event, "the average is moved on here"),
             (lost.save.deed, "the checkpoint leaves it out: it begins anew at every resume"),
             at=lost.save.deed,

@@ -34,7 +34,6 @@ def check(run: Run) -> Findings:
         for site, what in found[:1]:
             yield finding(
                 f"Numbers come from {what}: they differ from run to run in spite of the seeds",
-                "unseeded-randomness",
                 (site, f"{what} is another one in every process"),
                 is_symptom=False,
             )

@@ -3,8 +3,7 @@ from traindx.analysis.program.training.claims import finding, node_of
 from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.worker_seeds import shared_draws
 from traindx.examples import script, template
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 
 @detector(needs=("source",), suggests=("worker-seed-duplication",))
@@ -34,7 +33,6 @@ def check(run: Run) -> Findings:
         workers = f"{count} workers" if isinstance(count, int) else "workers"
         yield finding(
             f"All {workers} draw the same random numbers from `{shared.name}`",
-            "worker-seed-duplication",
             (shared.at, shared.why),
             (shared.feed.loader, workers),
             strength=Strength.STRONG if isinstance(count, int) else Strength.MODERATE,

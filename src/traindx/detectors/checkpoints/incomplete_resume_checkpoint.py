@@ -12,8 +12,7 @@ from traindx.analysis.program.training.program import Program, Story, program_of
 from traindx.analysis.program.training.restoration import LeftOut, left_out
 from traindx.analysis.program.training.schedules import Schedule
 from traindx.examples import template
-from traindx.model.findings import Evidence, Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Evidence, Finding, Findings, Run, detector
 
 CAUSE = "incomplete-checkpoint"
 
@@ -60,7 +59,7 @@ def _incomplete(program: Program, story: Story) -> Iterator[Finding]:
 
 
 def _saved(claim: str, save: Saved, says: str) -> Finding:
-    return finding(claim, CAUSE, (save.deed, says))
+    return finding(claim, (save.deed, says))
 
 
 def _leaves_it_out(save: Saved | None) -> tuple[Evidence, ...]:
@@ -71,7 +70,6 @@ def _lost(left: LeftOut) -> Finding:
     name = left.value.called("one of them")
     return finding(
         f"Training goes on from a checkpoint without the state of `{name}`",
-        CAUSE,
         (left.restored, "the state of something else is restored here"),
         *_leaves_it_out(left.save),
         at=left.value if left.save is None else left.save.deed,
@@ -81,7 +79,6 @@ def _lost(left: LeftOut) -> Finding:
 def _restarted(story: Story, schedule: Schedule) -> Finding:
     return finding(
         f"Resuming restores the optimizer, and {schedule.kind} starts over",
-        CAUSE,
         (schedule.made, "its state is neither saved nor restored"),
         *_leaves_it_out(next(iter(saves(story)), None)),
     )

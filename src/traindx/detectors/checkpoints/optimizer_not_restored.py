@@ -11,8 +11,7 @@ from traindx.analysis.program.training.lost_optimizer_state import (
 from traindx.analysis.program.training.program import Program, program_of
 from traindx.analysis.program.training.restoration import asked_in_vain
 from traindx.examples import template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, detector
 
 CAUSE = "resume-without-optimizer-state"
 
@@ -56,7 +55,6 @@ def _findings(program: Program) -> Iterator[Finding]:
         if asked.is_of(Kind.OPTIMIZER):
             yield finding(
                 f"The checkpoint has no key {asked.key!r}, so the optimizer is never restored",
-                CAUSE,
                 (asked.restored, f"restored only if there is {asked.key!r}"),
                 (asked.save, f"saved here under {', '.join(sorted(asked.written))}"),
             )
@@ -65,7 +63,6 @@ def _findings(program: Program) -> Iterator[Finding]:
 def _unread(found: UnreadState) -> Finding:
     return finding(
         f"Resuming restores the model and the epoch and not `{found.name}`",
-        CAUSE,
         (found.model, "the model is restored here, the optimizer nowhere"),
         (found.saved, f"its state is saved here under {found.key!r}"),
         patch=found.patch(),
@@ -76,7 +73,6 @@ def _replaced(found: ReplacedOptimizer) -> Finding:
     how = "replaced before training goes on" if found.is_later else "not the one that trains"
     return finding(
         f"The optimizer whose state is restored is {how}",
-        CAUSE,
         (found.restored, "the state is restored into one optimizer"),
         (found.new, "and the one that is made here, with an empty state, trains"),
         at=found.new,

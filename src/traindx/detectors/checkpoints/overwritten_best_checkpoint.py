@@ -35,7 +35,6 @@ def check(run: Run) -> Findings:
         again = [] if found.again is None else [cite(found.again, "written again, best or not")]
         yield finding(
             CLAIMS[found.reason],
-            "best-weights-overwritten",
             (found.test.site, "the best weights are saved under this test"),
             *again,
             at=found.place,

@@ -7,8 +7,7 @@ from traindx.analysis.program.training.seeds import (
     unseeded_draws,
 )
 from traindx.examples import TRAINING, script, template
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 CAUSE = "unseeded-randomness"
 
@@ -48,7 +47,6 @@ def _torch_forgotten(program: Program) -> Findings:
         yield finding(
             "Python and NumPy are seeded, and torch is not: weights and order differ from run to "
             "run",
-            CAUSE,
             (numpy, f"`{source_text(numpy)}`, and no torch.manual_seed"),
             (python, f"`{source_text(python)}`"),
             is_symptom=False,
@@ -61,7 +59,7 @@ def _never_called(program: Program) -> Findings:
     if idle is not None:
         name, site = idle
         claim = f"{name} is never called, so no random generator is seeded"
-        yield finding(claim, CAUSE, (site, "defined or imported here"), is_symptom=False)
+        yield finding(claim, (site, "defined or imported here"), is_symptom=False)
 
 
 def _only_torch(story: Story) -> Findings:
@@ -70,7 +68,6 @@ def _only_torch(story: Story) -> Findings:
         is_run = trains(story) and story.execution.function is None
         yield finding(
             f"Only torch is seeded: {library} draws without a seed",
-            CAUSE,
             (draw, f"`{draw.name}` is not seeded"),
             strength=Strength.STRONG if is_run else Strength.WEAK,
             hint=None if is_run else Strength.WEAK,

@@ -30,7 +30,6 @@ def check(run: Run) -> Findings:
     for found in each_place(run, lost_random_states, lambda found: found.event.node):
         yield finding(
             f"Random states are saved, and {found.source} does not go on where it was",
-            "incomplete-checkpoint",
             (found.event, found.why),
             (found.save.deed, "the checkpoint holds other random states"),
             at=found.save.deed,

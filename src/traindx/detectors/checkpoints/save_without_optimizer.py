@@ -33,7 +33,6 @@ def check(run: Run) -> Findings:
     if save is not None:
         yield finding(
             "The script resumes, and its checkpoints hold the weights only",
-            "incomplete-checkpoint",
             (save.deed, "only the weights are saved"),
             strength=Strength.MODERATE,
             hint=Strength.MODERATE,

@@ -6,10 +6,8 @@ from traindx.analysis.program.training.shuffled_copies import dropped_shuffles
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "unshuffled-training-data"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("unshuffled-training-data",))
 def check(run: Run) -> Findings:
     """A shuffle returns a copy, and nothing keeps it.
 
@@ -36,7 +34,6 @@ def check(run: Run) -> Findings:
             seen.add(event.node)
             yield finding(
                 f"The shuffled copy of `{source_text(event)}` is thrown away",
-                CAUSE,
                 (event, "returns a shuffled copy; the data keep their order"),
             )
 

@@ -27,7 +27,6 @@ def check(run: Run) -> Findings:
     for found in each_place(run, untrained_ends, lambda found: node_of(found.at)):
         yield finding(
             "The end token is masked together with the padding: the model never learns to stop",
-            "eos-never-trained",
             (found.at, found.says),
             *cited(found.because, "the end token"),
         )

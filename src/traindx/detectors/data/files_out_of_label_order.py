@@ -37,12 +37,11 @@ def check(run: Run) -> Findings:
                 cite(found.written, "numbers without leading zeros, so 10 sorts before 2")
             )
         claim = f"Inputs are {one.order.value}, their labels {other.order.value}"
-        yield finding(claim, "misaligned-labels", *evidence, at=one.value)
+        yield finding(claim, *evidence, at=one.value)
     for rows in each_place(run, unpaired_rows, lambda rows: site_of(rows.inputs.value).node):
         stand, labelled = rows.inputs.order.value, rows.labels.order.value
         yield finding(
             f"The rows of the inputs are {stand}, those of the labels {labelled}",
-            "misaligned-labels",
             (rows.inputs.value, f"inputs: {stand}"),
             (rows.labels.value, f"labels: {labelled}"),
             at=rows.labels.value,

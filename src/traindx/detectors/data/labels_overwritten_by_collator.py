@@ -29,7 +29,6 @@ def check(run: Run) -> Findings:
     for kept in each_place(run, prompts_kept, lambda kept: node_of(kept.at)):
         yield finding(
             f"{kept.says}, so the prompt is in the loss",
-            "prompt-in-loss",
             (kept.at, "this keeps the prompt in the loss"),
             *cited(kept.masked, "labels of -100"),
         )

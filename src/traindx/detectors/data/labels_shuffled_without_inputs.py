@@ -32,8 +32,8 @@ def check(run: Run) -> Findings:
         is_remark = found.how.startswith("moved")
         yield finding(
             f"{found.what} are {found.how} while their {others} stay as they are",
-            "label-noise" if found.how.startswith("replaced") else "misaligned-labels",
             (found.value, f"`{source_text(found.value)}`"),
+            cause="label-noise" if found.how.startswith("replaced") else "misaligned-labels",
             strength=Strength.MODERATE if is_remark else Strength.STRONG,
             hint=Strength.STRONG if is_remark else None,
             is_symptom=not is_remark,

@@ -5,8 +5,7 @@ from traindx.analysis.program.training.unshuffled_loaders import (
     unshuffled_loaders,
 )
 from traindx.examples import script, template
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 CAUSE = "unshuffled-training-data"
 
@@ -39,7 +38,6 @@ def check(run: Run) -> Findings:
     for by_class in labels_by_class(program_of(run)):
         yield finding(
             "The training data are in the order of their classes and never shuffled",
-            CAUSE,
             (by_class.labels, "labels are joined class by class here"),
             (by_class.batches, "batches are taken in that order here"),
             at=by_class.batches,
@@ -47,7 +45,6 @@ def check(run: Run) -> Findings:
     for found in each_place(run, unshuffled_loaders, lambda found: node_of(found.loader)):
         yield finding(
             f"The training loader does not shuffle: {found.says}",
-            CAUSE,
             (found.loader, "no shuffle=True and no sampler here"),
             strength=Strength.STRONG if found.is_harmful else Strength.MODERATE,
             is_symptom=found.is_harmful,

@@ -29,7 +29,6 @@ def check(run: Run) -> Findings:
     for found in each_place(run, emptied_labels, lambda found: node_of(found.at)):
         yield finding(
             f"No label is left in the loss: {found.says}",
-            "labels-all-masked",
             (found.at, found.says),
             *cited(found.because, "counted here"),
         )

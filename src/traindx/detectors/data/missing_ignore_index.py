@@ -5,8 +5,7 @@ from traindx.analysis.program.training.ignored_padding import OtherIndex, other_
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.token_labels import padded_labels
 from traindx.examples import template
-from traindx.model.findings import Finding, Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, detector
 
 CAUSE = "padding-in-loss"
 
@@ -49,13 +48,12 @@ def check(run: Run) -> Findings:
             seen.add(at.node)
             claim = "The labels are padded tokens, and no pad is set to -100"
             made = cite(masking.because or at, "the tokenizer pads here")
-            yield finding(claim, CAUSE, made, (at, masking.says), at=at)
+            yield finding(claim, made, (at, masking.says), at=at)
 
 
 def _counted(found: CountedPadding) -> Finding:
     return finding(
         "Padded positions of the targets count in the loss",
-        CAUSE,
         (found.padded, "targets are padded here"),
         (found.loss, "and no index is ignored here"),
         at=found.loss,
@@ -68,7 +66,6 @@ def _counted(found: CountedPadding) -> Finding:
 def _other_index(found: OtherIndex) -> Finding:
     return finding(
         f"The loss ignores index {found.ignored}, and targets are padded with {found.pad}",
-        CAUSE,
         (found.padded, f"targets are padded with {found.pad} here"),
         (found.loss, f"and {found.ignored} is ignored here"),
         at=found.loss,

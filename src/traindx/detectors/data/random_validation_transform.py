@@ -9,8 +9,7 @@ from traindx.analysis.program.training.program import Story, each_place
 from traindx.analysis.program.training.random_data import RandomData, random_held_out_data
 from traindx.analysis.program.training.random_layers import RandomLayer, random_layers
 from traindx.examples import script, template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, detector
 
 CAUSE = "augmentation-in-validation"
 
@@ -53,13 +52,12 @@ def _random(found: RandomData) -> Finding:
     if found.used is not None:
         evidence.append(cite(found.used, "held-out data pass through it"))
     claim = f"Held-out data are augmented at random: {found.says} {found.name}"
-    return finding(claim, CAUSE, *evidence, at=found.place)
+    return finding(claim, *evidence, at=found.place)
 
 
 def _augmented(found: AugmentedEvaluation) -> Finding:
     return finding(
         f"Validation batches pass through `{found.name}`, which is random",
-        CAUSE,
         (found.call, "called for validation batches, too"),
         (found.evaluation.forward, "evaluated here"),
     )
@@ -68,7 +66,6 @@ def _augmented(found: AugmentedEvaluation) -> Finding:
 def _in_layer(found: RandomLayer) -> Finding:
     return finding(
         f"`{found.name}` changes its input at random in evaluation mode, too",
-        CAUSE,
         (found.draw, "random numbers are drawn whatever the mode is"),
         (found.evaluation.forward, "and validation passes through it"),
         patch=found.patch(),

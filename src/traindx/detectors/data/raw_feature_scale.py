@@ -2,13 +2,10 @@ from traindx.analysis.program.training.claims import cited, finding
 from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.raw_scales import RawInput, raw_inputs
 from traindx.examples import script, template
-from traindx.model.findings import Finding, Strength
-from traindx.registry import Findings, Run, detector
-
-CAUSE = "unnormalised-inputs"
+from traindx.registry import Finding, Findings, Run, Strength, detector
 
 
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("unnormalised-inputs",))
 def check(run: Run) -> Findings:
     """The first layer is given features in raw units, or scaled by one number for all columns.
 
@@ -39,7 +36,6 @@ def _found(found: RawInput) -> Finding:
         claim += f", and another varies by {narrow.std:.2g} only"
     return finding(
         claim,
-        CAUSE,
         *cited(found.data, "the columns are put together here"),
         (found.layer, "and this layer is given them as they are"),
         at=found.layer,

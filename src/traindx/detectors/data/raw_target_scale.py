@@ -2,13 +2,10 @@ from traindx.analysis.program.training.claims import cited, finding
 from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.raw_scales import RawTarget, raw_targets
 from traindx.examples import template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
-
-CAUSE = "unnormalised-targets"
+from traindx.registry import Finding, Findings, Run, detector
 
 
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("unnormalised-targets",))
 def check(run: Run) -> Findings:
     """A regression is trained on targets in the thousands, from outputs of about zero.
 
@@ -34,7 +31,6 @@ def _found(found: RawTarget) -> Finding:
     size = f"{found.spread.mean:.3g} ± {found.spread.std:.2g}"
     return finding(
         f"The targets are not normalized: they are about {size}",
-        CAUSE,
         *cited(found.data, "the targets are made here"),
         (found.loss, "and compared with the output of a linear layer"),
         at=found.loss,

@@ -2,13 +2,10 @@ from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.shared_buffers import SharedBuffer, shared_buffers
 from traindx.examples import script, template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
-
-CAUSE = "degenerate-batch"
+from traindx.registry import Finding, Findings, Run, detector
 
 
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("degenerate-batch",))
 def check(run: Run) -> Findings:
     """All rows of a batch are views of one buffer, and equal the last one.
 
@@ -34,7 +31,6 @@ def check(run: Run) -> Findings:
 def _found(found: SharedBuffer) -> Finding:
     return finding(
         "All rows of a batch share the memory of one buffer, which holds the last of them",
-        CAUSE,
         (found.fill, "each row is written into the same buffer"),
         (found.stacked, "and the batch is made of views of it"),
         patch=found.patch(),

@@ -29,7 +29,6 @@ def check(run: Run) -> Findings:
     for found in each_place(run, stale_caches, lambda found: found.site.node):
         yield finding(
             f"What is cached depends on `{found.name}`, which is no part of the key and changes",
-            "stale-cache",
             (found.site, "kept from the first call on"),
             (found.change, f"`{found.name}` gets another value"),
         )

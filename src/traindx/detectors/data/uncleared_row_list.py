@@ -2,13 +2,10 @@ from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.repeated_rows import RepeatedRows, repeated_rows
 from traindx.examples import template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
-
-CAUSE = "duplicate-examples"
+from traindx.registry import Finding, Findings, Run, detector
 
 
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("duplicate-examples",))
 def check(run: Run) -> Findings:
     """A list of rows is added to the training data in every turn, and never emptied.
 
@@ -32,7 +29,6 @@ def check(run: Run) -> Findings:
 def _found(found: RepeatedRows) -> Finding:
     return finding(
         f"`{found.name}` keeps the rows of earlier turns, and all of it is added again each time",
-        CAUSE,
         (found.grows, f"{found.name} grows here, and nothing empties it"),
         (found.added, "and all of its rows are added in every turn"),
         at=found.added,

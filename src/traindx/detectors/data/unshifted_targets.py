@@ -30,7 +30,6 @@ def check(run: Run) -> Findings:
         names = wanted.called("the target"), given.called("the input")
         yield finding(
             f"`{names[0]}` is the same slice as `{names[1]}`: it is not shifted by one",
-            "misaligned-labels",
             (given, f"input: `{source_text(given)}`"),
             (wanted, f"target: `{source_text(wanted)}`"),
             at=wanted,

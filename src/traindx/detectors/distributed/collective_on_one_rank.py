@@ -28,7 +28,6 @@ def check(run: Run) -> Findings:
     for found in each_place(run, lone_collectives, lambda found: found.event.node):
         yield finding(
             f"{found.name} runs on some ranks only: the others wait in another collective",
-            "collective-mismatch",
             (found.event, f"{found.name} needs every rank"),
             (found.guard.site, "but is reached only under this condition on the rank"),
             at=found.place,

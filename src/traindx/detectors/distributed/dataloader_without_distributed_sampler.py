@@ -34,7 +34,6 @@ def check(run: Run) -> Findings:
     what = "has no sampler" if feed.sampler is None else "has a sampler that ignores the rank"
     yield finding(
         f"Every rank reads all of `{text or 'the dataset'}`: no distributed sampler",
-        "missing-distributed-sampler",
         (feed.loader, f"the training loader {what}"),
         (found.wrapped, "the model is trained on several ranks"),
         *cited(found.idle_sampler, "no loader gets this sampler"),

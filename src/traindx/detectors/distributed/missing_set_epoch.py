@@ -37,7 +37,6 @@ def check(run: Run) -> Findings:
         can_patch = name and counter and is_same_scope(made, epochs)
         yield finding(
             "set_epoch of the sampler is not called in the loop: every epoch has the same order",
-            "sampler-epoch-not-set",
             (made, "a sampler that shuffles by epoch"),
             (epochs, "epochs run here without set_epoch"),
             at=epochs,

@@ -27,7 +27,7 @@ def check(run: Run) -> Findings:
     """
     for event, claim in each_place(run, wrong_picks, lambda pick: pick[0].node):
         evidence = cite(event, f"`{source_text(event)}`")
-        yield finding(claim, "metric-bug", evidence, at=event)
+        yield finding(claim, evidence, at=event)
 
 
 _PROGRAM = """

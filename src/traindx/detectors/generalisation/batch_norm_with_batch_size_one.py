@@ -2,13 +2,10 @@ from traindx.analysis.program.training.claims import finding, source_text
 from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.single_examples import norms_of_single_examples
 from traindx.examples import script, template
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
-
-CAUSE = "batchnorm-small-batch"
+from traindx.registry import Findings, Run, Strength, detector
 
 
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("batchnorm-small-batch",))
 def check(run: Run) -> Findings:
     """A model with batch norm is trained from a loader with a batch size of one.
 
@@ -33,7 +30,6 @@ def check(run: Run) -> Findings:
         name = (model.called() if model is not None else "") or source_text(found.event)
         yield finding(
             f"`{name}` holds {found.norm} and is trained on batches of one",
-            CAUSE,
             (found.loader, "one example at a time"),
             (found.event, f"{found.norm} runs on it here"),
             strength=Strength.MODERATE,

@@ -31,7 +31,6 @@ def check(run: Run) -> Findings:
         subject = "A metric" if loss is None else "Accuracy"
         yield finding(
             f"{subject} compares predictions of shape ({size}, 1) with {shape}",
-            "metric-bug",
             (pair, f"`{source_text(pair)}` broadcasts to {size} times {size}"),
             *([cite(loss, "the loss gets the labels with another dimension")] if loss else []),
         )

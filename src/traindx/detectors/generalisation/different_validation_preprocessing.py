@@ -32,9 +32,9 @@ def check(run: Run) -> Findings:
         claim = "Validation adds noise to the input" if found.is_noise else SCALED
         yield finding(
             f"{claim}: {found.says}",
-            "augmentation-in-validation" if found.is_noise else "preprocessing-mismatch",
             (found.held.event, found.says),
             (found.trained.event, "the same model in training"),
+            cause="augmentation-in-validation" if found.is_noise else "preprocessing-mismatch",
         )
 
 

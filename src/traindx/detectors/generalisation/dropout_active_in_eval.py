@@ -38,7 +38,6 @@ def check(run: Run) -> Findings:
         says, patch = _fault(event, operation)
         yield finding(
             f"`{name}` drops units in evaluation too: {says}",
-            "validation-in-train-mode",
             (event, f"`{source_text(event)}`: {says}"),
             patch=patch if event.module.class_of(event.node) is not None else None,
             strength=Strength.MODERATE if is_asked else Strength.STRONG,

@@ -32,12 +32,11 @@ def check(run: Run) -> Findings:
     for event in each_place(run, trainers_on_one_set, lambda event: event.node):
         claim = "The trainer evaluates on its training data: `eval_dataset` is its `train_dataset`"
         same = cite(event, "train_dataset and eval_dataset are the same")
-        yield finding(claim, CAUSE, same, at=event)
+        yield finding(claim, same, at=event)
     for part in each_place(run, idle_parts, lambda part: part.score.node):
         yield finding(
             "The model is evaluated on its training data, and the test part of the split is "
             "never used",
-            CAUSE,
             (part.score, "a score on the training part"),
             (part.division.place, "the second part of this split is never used"),
         )
@@ -49,7 +48,6 @@ def _on_the_wrong_loader(run: Run) -> Findings:
         call = found.call
         yield finding(
             f"The model is evaluated on `{found.name}`, and `{found.held_name}` is never used",
-            CAUSE,
             (call or found.score, "evaluated on the training data"),
             (found.held, "the held-out data, which nothing reads"),
             patch=None if call is None else replace_argument(call, found.trained, found.held_name),

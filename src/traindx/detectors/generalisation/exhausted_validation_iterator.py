@@ -34,7 +34,6 @@ def check(run: Run) -> Findings:
             yield finding(
                 f"`{loop.iterator.called('the iterator')}` is used up after the first epoch: "
                 "later ones validate on nothing",
-                "empty-validation",
                 (loop.iterator, "made once, and gone over once"),
                 (loop.run.site, "every epoch comes back to it here"),
             )

@@ -27,7 +27,7 @@ def check(run: Run) -> Findings:
     """
     for leak in each_place(run, leaky_fits, lambda found: site_of(found.at).node):
         evidence = cite(leak.at, leak.says), cite(leak.other, leak.other_says)
-        yield finding(leak.claim, "data-leakage", *evidence, at=leak.at)
+        yield finding(leak.claim, *evidence, at=leak.at)
 
 
 _PROGRAM = """

@@ -45,7 +45,6 @@ def _overlapping(found: Overlap) -> Finding:
         first, second = "one part is drawn here", "and the other by another random order"
     return finding(
         f"Training and held-out data are cut so that {found.shared or 'many'} examples are in both",
-        "data-leakage",
         (found.head, first),
         (found.tail, second),
         at=found.tail,
@@ -56,7 +55,6 @@ def _shared(train: Feed, held: Feed, shared: Value) -> Finding:
     name = shared.called("the held-out data")
     return finding(
         f"`{train.name}` reads `{name}`, on which `{held.name}` tests",
-        "data-leakage",
         (train.loader, f"`{name}` is among the training data here"),
         (held.loader, "and is held out here"),
     )

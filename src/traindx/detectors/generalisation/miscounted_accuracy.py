@@ -56,7 +56,7 @@ def check(run: Run) -> Findings:
     for found in miscounts(program_of(run)):
         claim = CLAIMS[found.wrong].format(*found.names)
         shown = cite(found.event, f"`{source_text(found.event)}`")
-        yield finding(claim, "metric-bug", shown, at=found.event)
+        yield finding(claim, shown, at=found.event)
 
 
 _epochs = template("""

@@ -30,7 +30,6 @@ def check(run: Run) -> Findings:
         names = [v.called("the transform") for v in (found.train, found.held)]
         yield finding(
             f"`{names[0]}` and `{names[1]}` normalise differently: the second {how}",
-            "preprocessing-mismatch",
             (found.first, f"training: {source_text(found.first)}"),
             (second or found.held, f"held-out data: {how}"),
             at=second or found.held,

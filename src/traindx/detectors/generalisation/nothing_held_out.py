@@ -29,7 +29,6 @@ def check(run: Run) -> Findings:
         loader = found.feed.loader
         yield finding(
             f"`{found.feed.name}` gives no batch: {found.reason}",
-            "empty-validation",
             (shown(found.feed.dataset, loader), found.reason),
             (loader, "it is read here"),
             at=loader,

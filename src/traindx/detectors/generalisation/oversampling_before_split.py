@@ -32,7 +32,6 @@ def check(run: Run) -> Findings:
             name = division.whole.called("the data")
             yield finding(
                 f"Examples are repeated before `{name}` is split: copies are in both parts",
-                "data-leakage",
                 (found, f"`{source_text(found)}` draws examples again"),
                 (division.place, "the data are split only here"),
             )

@@ -4,10 +4,8 @@ from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "metric-bug"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("metric-bug",))
 def check(run: Run) -> Findings:
     """Token accuracy counts padding that is labelled -100 as errors.
 
@@ -29,7 +27,6 @@ def check(run: Run) -> Findings:
     for found in each_place(run, padded_metrics, lambda found: node_of(found.compared)):
         yield finding(
             f"The accuracy counts labels of {found.mark}, which are padding, as errors",
-            CAUSE,
             (found.compared, f"no prediction equals {found.mark}"),
         )
 

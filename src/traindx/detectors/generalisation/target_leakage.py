@@ -32,7 +32,6 @@ def check(run: Run) -> Findings:
     for leak in (x for story in program_of(run).stories for x in leaked_targets(story)):
         yield finding(
             f"The features hold the target: {leak.says}",
-            "data-leakage",
             (leak.at, leak.says),
             (leak.pair, "features and targets side by side"),
         )
@@ -40,7 +39,6 @@ def check(run: Run) -> Findings:
     for encoded in (x for story in program_of(run).stories for x in encoded_targets(story)):
         yield finding(
             f"The features hold means of all targets: `{source_text(encoded.statistic)}`",
-            "data-leakage",
             (encoded.statistic, "computed of rows that are held out later, too"),
             (encoded.pair, "some of the rows, with features that have it"),
         )

@@ -7,8 +7,7 @@ from traindx.analysis.program.training.wrong_modes import (
     training_in_eval_mode,
 )
 from traindx.examples import script, template
-from traindx.model.findings import Finding, Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, detector
 
 
 @detector(needs=("source",), suggests=("training-in-eval-mode",))
@@ -45,7 +44,6 @@ def _as_loaded(found: EvalModeTraining) -> Finding:
     layers = ", ".join(found.layers)
     return finding(
         f"`{found.name}` trains in evaluation mode, as from_pretrained gives it ({layers})",
-        "training-in-eval-mode",
         (found.model, "from_pretrained puts the model into evaluation mode"),
         (found.event, "and no train() before this training step"),
         at=found.event,
@@ -59,7 +57,6 @@ def _left_in_eval(found: EvalModeTraining) -> Finding:
     layers = f" ({', '.join(found.layers)})" if found.layers else ""
     return finding(
         f"`{name}` trains after `{name}.eval()`{layers}",
-        "training-in-eval-mode",
         (at, f"{name} is put into evaluation mode here"),
         (found.event, "and no train() before this training step"),
         patch=found.patch(),
@@ -70,7 +67,6 @@ def _part_left_in_eval(found: PartInEvalMode) -> Finding:
     name = found.setting.text
     return finding(
         f"`{name}` trains in evaluation mode ({', '.join(found.layers)}), as a part of the model",
-        "training-in-eval-mode",
         (found.setting, f"{name} is put into evaluation mode here"),
         (found.earlier, "for this pass, and not back"),
         (found.event, "it is still in evaluation mode in this training step"),

@@ -32,7 +32,6 @@ def check(run: Run) -> Findings:
     for found in each_place(run, repeated_data, lambda found: found.node):
         yield finding(
             f"`{found.name}` holds training data: {found.says}",
-            "evaluating-on-training-data",
             (found.place, f"{found.name}: {found.says}"),
             at=found.held,
         )

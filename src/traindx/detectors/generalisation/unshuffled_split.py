@@ -29,7 +29,6 @@ def check(run: Run) -> Findings:
         name = division.whole.called("the data")
         yield finding(
             f"`{name}` is sorted by label and then cut in two: each part has its own classes",
-            "distribution-shift",
             (order, "in the order of the labels"),
             (division.tail, f"`{source_text(division.tail)}`: the later classes"),
             at=division.whole,

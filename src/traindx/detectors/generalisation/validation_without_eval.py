@@ -5,8 +5,7 @@ from traindx.analysis.program.training.wrong_modes import (
     evaluation_in_train_mode,
 )
 from traindx.examples import template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("validation-in-train-mode",))
@@ -45,7 +44,6 @@ def _finding(found: TrainModeEvaluation) -> Finding:
     return finding(
         f"The {evaluation.split or 'evaluation'} {evaluation.form} runs {name} in training mode: "
         f"{', '.join(found.layers)} {behave} as in training",
-        "validation-in-train-mode",
         *evidence,
         at=found.place,
         patch=found.patch(),

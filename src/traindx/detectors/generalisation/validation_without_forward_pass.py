@@ -33,7 +33,6 @@ def check(run: Run) -> Findings:
         yield finding(
             f"The loss in `{loss.function_name}` compares `{names[0]}` with `{names[1]}`, "
             "and neither comes from the model",
-            "metric-bug",
             (loss, "neither is an output of the model"),
             (found.loop.run.site, f"{found.mode.text} does not run in this loop"),
         )

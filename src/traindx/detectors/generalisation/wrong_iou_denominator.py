@@ -27,7 +27,6 @@ def check(run: Run) -> Findings:
     for event in each_place(run, halved_overlaps, lambda found: found.node):
         yield finding(
             "The overlap is divided by the sum of both areas: a perfect prediction scores 0.5",
-            "metric-bug",
             (event, f"`{source_text(event)}`"),
         )
 

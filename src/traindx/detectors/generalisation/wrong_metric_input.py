@@ -34,9 +34,7 @@ def check(run: Run) -> Findings:
         for found in misread_scores(story):
             if found.event.node not in seen:
                 seen.add(found.event.node)
-                yield finding(
-                    found.says, "metric-bug", (found.event, f"`{source_text(found.event)}`")
-                )
+                yield finding(found.says, (found.event, f"`{source_text(found.event)}`"))
 
 
 _program = template("""

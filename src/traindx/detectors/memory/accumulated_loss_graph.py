@@ -34,7 +34,6 @@ def check(run: Run) -> Findings:
         yield finding(
             f"`{min(names, key=len, default='the total')}` keeps `{name}` of every step, and with "
             "it the step's graph",
-            "graph-kept-alive",
             (event, f"{name} is kept with its graph here"),
             patch=None if use is None else replace(use, f"{name}.{kept.remedy}"),
         )

@@ -32,7 +32,6 @@ def check(run: Run) -> Findings:
             yield finding(
                 f"The function {forward.event.function_name} runs {forward.text} while gradients "
                 "are recorded",
-                "evaluation-with-grad",
                 (forward, "a graph is built here, and never used"),
                 patch=decorate(forward, "@torch.no_grad()") if is_torch else None,
                 is_symptom=False,

@@ -31,7 +31,6 @@ def check(run: Run) -> Findings:
         text = source_text(found.event)
         yield finding(
             f"`{text}` {found.says}, and nothing is ever let go",
-            "host-memory-growth",
             (found.event, "what is kept here grows with every epoch"),
             is_symptom=False,
         )

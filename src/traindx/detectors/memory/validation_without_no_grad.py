@@ -32,7 +32,6 @@ def check(run: Run) -> Findings:
         forward = found.evaluation.forward
         yield finding(
             f"The {found.evaluation.split} loop runs {forward.text} while gradients are recorded",
-            "evaluation-with-grad",
             (found.loop.run.site, "the loop"),
             (forward, "a graph is built here, and never used"),
             at=forward,

@@ -8,8 +8,7 @@ from traindx.analysis.program.training.claims import (
 from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.scaling import ScaledClip, scaled_clips
 from traindx.examples import script, template
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 
 @detector(needs=("source",), suggests=("clip-without-unscale",))
@@ -39,7 +38,6 @@ def check(run: Run) -> Findings:
         clip, step, call = found.clip, found.update.step, _unscale(found)
         yield finding(
             f"Gradients are clipped before `{call}`, at the scale of the loss scaler",
-            "clip-without-unscale",
             (
                 clip,
                 "clipped by this hook, still scaled"

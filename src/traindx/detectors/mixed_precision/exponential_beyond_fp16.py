@@ -4,10 +4,8 @@ from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "fp16-overflow"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("fp16-overflow",))
 def check(run: Run) -> Findings:
     """A float16 tensor gets numbers beyond 65504: an exponential, or the constant of a mask.
 
@@ -32,7 +30,6 @@ def check(run: Run) -> Findings:
         what = f"{'reaches' if found.is_exponential else 'writes'} {found.number:.2g}"
         yield finding(
             f"`{source_text(found.event)}` {what} in float16, which ends at 65504",
-            CAUSE,
             (found.event, what),
         )
 

@@ -6,8 +6,7 @@ from traindx.analysis.program.training.claims import finding, source_text
 from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.unscaled_halves import unscaled_halves
 from traindx.examples import template
-from traindx.model.findings import Finding, Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, detector
 
 
 @detector(needs=("source",), suggests=("fp16-overflow",))
@@ -39,7 +38,6 @@ def check(run: Run) -> Findings:
 def _context_finding(backward: Deed, context: Result) -> Finding:
     return finding(
         "The loss is computed in float16 and its gradients are not scaled",
-        "fp16-overflow",
         (context, f"float16 by `{source_text(context)}`"),
         (backward, "backward without a scaler"),
         is_symptom=False,
@@ -53,7 +51,6 @@ def _cast_finding(run: Run, backward: Deed, cast: Result) -> Finding:
     then = ", and it is infinite or NaN" if is_broken else ""
     return finding(
         f"The loss is cast to float16 before backward, where the largest number is 65504{then}",
-        "fp16-overflow",
         (cast, f"`{source_text(cast)}`, and backward starts from it"),
         at=backward,
         strength=strength,

@@ -11,8 +11,7 @@ from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.scaling import BypassedScaler, bypassed_scalers
 from traindx.analysis.program.training.updates import Update
 from traindx.examples import script, template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("scaler-bypassed",))
@@ -47,7 +46,6 @@ def _unscaled(found: BypassedScaler) -> Finding:
     text = "loss" if loss is None else source_text(loss)
     return finding(
         f"`{name}` steps the optimizer and never scaled `{text}`",
-        "scaler-bypassed",
         (backward, "backward on the loss as it is"),
         (step, f"and {name}.step divides the gradients by a scale that nobody applied"),
         patch=None if loss is None else replace(loss, f"{name}.scale({text})"),
@@ -62,7 +60,6 @@ def _bypassed(update: Update) -> Finding:
     lines = [f"{name}.step({step.text})", *([] if has_update else [f"{name}.update()"])]
     return finding(
         f"The loss is scaled by `{name}` and `{step.text}.step()` bypasses it",
-        "scaler-bypassed",
         (backward, "gradients are scaled here"),
         (step, "and applied without the scaler here"),
         at=step,

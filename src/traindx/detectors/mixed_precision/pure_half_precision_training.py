@@ -2,8 +2,7 @@ from traindx.analysis.program.training.claims import finding, remove_alone, sour
 from traindx.analysis.program.training.lossy_weights import lossy_weights
 from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 
 @detector(needs=("source",), suggests=("half-precision-weights",))
@@ -36,7 +35,6 @@ def check(run: Run) -> Findings:
         yield finding(
             f"`{source_text(site)}` makes the weights {dtype}, and {name} updates them without a "
             "float32 copy",
-            "half-precision-weights",
             (site, f"the weights become {dtype} here"),
             (step, "and are updated here"),
             strength=Strength.STRONG if is_half else Strength.MODERATE,

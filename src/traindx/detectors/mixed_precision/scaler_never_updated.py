@@ -38,7 +38,6 @@ def check(run: Run) -> Findings:
         if found.fixed is not None:
             yield finding(
                 f"Every `{scaler}.step` has the same loss scale: it never backs off",
-                "missing-scaler-update",
                 (found.fixed, "the scale is set anew here, whatever overflowed"),
                 (step, "the scaler steps here"),
             )
@@ -46,7 +45,6 @@ def check(run: Run) -> Findings:
         how = "never" if late is None else "does not follow each with"
         yield finding(
             f"The loop calls `{scaler}.step` and {how} `{scaler}.update()`",
-            "missing-scaler-update",
             (step, "the scaler steps here, and is not updated before it steps again"),
             *(() if late is None else (cite(late, "it is updated only here"),)),
             at=step if late is None else late,

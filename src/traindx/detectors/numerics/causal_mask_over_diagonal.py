@@ -4,10 +4,8 @@ from traindx.analysis.program.training.triangles import closed_masks
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "fully-masked-attention"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("fully-masked-attention",))
 def check(run: Run) -> Findings:
     """A mask of attention leaves a position nothing to see: its diagonal is masked too.
 
@@ -34,7 +32,6 @@ def check(run: Run) -> Findings:
         if found.is_triangle:
             yield finding(
                 f"`{written}` masks the diagonal too: the first position sees nothing",
-                CAUSE,
                 (mask, f"`{written}` begins at the diagonal, which is number 0"),
                 (use, "what it marks is masked here"),
                 patch=found.patch(),
@@ -42,7 +39,7 @@ def check(run: Run) -> Findings:
         else:
             claim = "The mask leaves a position nothing to see: its softmax is over an empty set"
             row, made = cite(use, "a whole row is masked here"), cite(mask, "the mask")
-            yield finding(claim, CAUSE, row, made, at=use)
+            yield finding(claim, row, made, at=use)
 
 
 _LAYER = """

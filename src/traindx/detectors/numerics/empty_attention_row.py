@@ -4,10 +4,8 @@ from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "fully-masked-attention"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("fully-masked-attention",))
 def check(run: Run) -> Findings:
     """A padding mask covers every key of a sequence of length zero.
 
@@ -32,7 +30,6 @@ def check(run: Run) -> Findings:
     for found in each_place(run, empty_rows, lambda found: found.event.node):
         yield finding(
             f"{found.says}: the softmax of a fully masked row is NaN",
-            CAUSE,
             (found.event, "the softmax of a row of −inf is NaN"),
             *cited(found.origin, found.why),
         )

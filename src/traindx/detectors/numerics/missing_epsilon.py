@@ -2,13 +2,10 @@ from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.domain_edges import unguarded_edges
 from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
-
-CAUSE = "unstable-operation"
+from traindx.registry import Findings, Run, Strength, detector
 
 
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("unstable-operation",))
 def check(run: Run) -> Findings:
     """A loss takes the logarithm of a probability, divides by a norm, or takes a root, unguarded.
 
@@ -35,7 +32,6 @@ def check(run: Run) -> Findings:
         what, better, _ = found.edge
         yield finding(
             f"The loss holds an operation that can give NaN: {what}",
-            CAUSE,
             (found.event, f"{what}; {better}"),
             strength=Strength.STRONG if found.is_reached else Strength.MODERATE,
             is_symptom=found.is_reached,

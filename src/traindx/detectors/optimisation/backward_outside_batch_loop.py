@@ -28,7 +28,6 @@ def check(run: Run) -> Findings:
     for forward, backward in each_place(run, last_batch_learnt, lambda found: found[1].event.node):
         yield finding(
             "Backward runs after the loop over batches: only the last batch is trained on",
-            "missing-backward",
             (forward, "the model runs on every batch here"),
             (backward, "and backward only after the last one"),
             at=backward,

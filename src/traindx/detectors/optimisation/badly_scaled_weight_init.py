@@ -6,10 +6,8 @@ from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "bad-initialisation"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("bad-initialisation",))
 def check(run: Run) -> Findings:
     """Several layers are initialised with random weights of a spread that does not fit their width.
 
@@ -36,7 +34,6 @@ def check(run: Run) -> Findings:
         yield finding(
             f"`{source_text(draw.event) or 'the initial weight'}` draws weights with {spread},"
             f" {says} for {found.layers} layers",
-            CAUSE,
             (draw.event, f"mean {draw.mean:g}, {spread}"),
         )
 

@@ -51,7 +51,6 @@ def _of_torch(found: BroadcastLoss) -> Finding:
     site = argument_site(loss.event, found.column)
     return finding(
         f"{loss.label} broadcasts a shape of (N, 1) against a shape of (N)",
-        CAUSE,
         (loss.event, "the two meet here and broadcast to (N, N)"),
         *cited(found.column, "a column: (N, 1)"),
         *cited(found.row, "one dimension: (N)"),
@@ -64,7 +63,6 @@ def _by_hand(difference: Result) -> Finding:
     shown = " against ".join(str(tuple(shape)).replace("'", "") for shape in sizes)
     return finding(
         "The loss takes a difference that broadcasts (N, 1) against (N)",
-        CAUSE,
         (difference, f"`{source_text(difference)}` broadcasts {shown} to N x N pairs"),
     )
 

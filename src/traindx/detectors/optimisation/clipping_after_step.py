@@ -43,7 +43,6 @@ def check(run: Run) -> Findings:
                 continue
             yield finding(
                 "Gradients are clipped after the step, where it has no effect",
-                "clip-after-step",
                 (step, "the step uses the gradients here"),
                 (clip, "they are clipped only here"),
                 at=clip,

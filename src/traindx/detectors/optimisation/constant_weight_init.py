@@ -36,7 +36,6 @@ def check(run: Run) -> Findings:
             more = [cite(other.event, f"and {other.value:g} for the weight that follows")]
         yield finding(
             f"`{source_text(fill.event)}` gives {what} the same value",
-            "bad-initialisation",
             (fill.event, f"{fill.value:g} for all units"),
             *more,
         )

@@ -40,7 +40,6 @@ def check(run: Run) -> Findings:
             evidence = cite(found.set_by, FORCED)
             yield finding(
                 claim,
-                CAUSE,
                 evidence,
                 at=found.set_by,
                 strength=remark,
@@ -54,7 +53,7 @@ def check(run: Run) -> Findings:
         if found.how == "no_grad":
             claim, first, what = UNRECORDED, "computed under no_grad here", "the sum"
         second = cite(backward, f"backward is called on {what} here")
-        yield finding(claim, CAUSE, (place, first), second)
+        yield finding(claim, (place, first), second)
 
 
 _LOOP = """

@@ -27,7 +27,6 @@ def check(run: Run) -> Findings:
         name = call.name.rsplit(".", 1)[-1]
         yield finding(
             f"The result of {name} is thrown away: the configuration stays as it was",
-            "config-not-applied",
             (call, f"{name} returns a changed copy, which nothing takes"),
         )
 

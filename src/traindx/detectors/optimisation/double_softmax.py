@@ -57,7 +57,6 @@ def check(run: Run) -> Findings:
         seen.add(made.site.node)
         shown = finding(
             f"A {content.value} is applied before {loss.label}, which applies its own",
-            "softmax-before-cross-entropy",
             (made, f"{content.value} here"),
             (loss.event, f"its result goes into {loss.label} here"),
             patch=_patch(made),

@@ -6,10 +6,8 @@ from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "lr-too-high"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("lr-too-high",))
 def check(run: Run) -> Findings:
     """An optimizer is given a learning rate at which no network keeps what it has learnt.
 
@@ -33,7 +31,6 @@ def check(run: Run) -> Findings:
     for group, rate in each_place(run, excessive_rates, at=lambda g: node_of(g[0].optimizer)):
         yield finding(
             f"{group.kind} has a learning rate of {rate:g}, far too high to train",
-            CAUSE,
             (group.optimizer, f"lr={rate:g}"),
         )
 

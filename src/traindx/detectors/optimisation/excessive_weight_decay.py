@@ -42,14 +42,12 @@ def check(run: Run) -> Findings:
             yield finding(
                 f"{what} has a weight decay of {decay.amount:g} at a learning rate of "
                 f"{decay.rate:g}: {_effect(decay)}",
-                "weight-decay-too-high",
                 (place, f"weight_decay={decay.amount:g}, lr={decay.rate:g}"),
             )
     for found in each_place(run, shrinkages, lambda shrinkage: shrinkage.event.node):
         if found.share >= SHARE:
             yield finding(
                 f"Every step takes {found.share:.1%} of each weight away",
-                "weight-decay-too-high",
                 (found.event, "weights are made smaller here, whatever their gradients say"),
             )
 

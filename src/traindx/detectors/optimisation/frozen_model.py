@@ -36,7 +36,7 @@ def check(run: Run) -> Findings:
             claim = f"All parameters of `{name}` are frozen, and it is trained afterwards"
             second = cite(step, "and nothing is left to update here")
         first = cite(switch.event, "parameters are frozen here")
-        yield finding(claim, "frozen-parameters", first, second, at=switch.event)
+        yield finding(claim, first, second, at=switch.event)
 
 
 _PROGRAM = """

@@ -20,8 +20,7 @@ from traindx.analysis.program.training.updates import (
     ignored_accumulation,
 )
 from traindx.examples import script, template
-from traindx.model.findings import Finding, Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, detector
 
 
 @detector(needs=("source",), suggests=("gradient-accumulation-unscaled",))
@@ -58,7 +57,6 @@ def _ignored(found: IgnoredAccumulation) -> Finding:
         why = "it was not given to `accelerator.prepare()`"
     return finding(
         f"The optimizer steps at every batch: {why}",
-        "gradient-accumulation-unscaled",
         (found.engine, "the loss is divided by `gradient_accumulation_steps`"),
         (found.step, "and each batch is applied by itself"),
         at=found.step,
@@ -71,7 +69,6 @@ def _unscaled(found: UnscaledAccumulation) -> Finding:
     strength = Strength.MODERATE if found.is_rescaled else Strength.STRONG
     return finding(
         f"Gradients of {text} batches add up and the loss is not divided by their number",
-        "gradient-accumulation-unscaled",
         (found.backward, "backward on the whole loss, every batch"),
         (found.step, f"the step, every {text} batches"),
         strength=strength,

@@ -30,7 +30,6 @@ def check(run: Run) -> Findings:
     for bound in each_place(run, tight_bounds, at=lambda bound: bound.at.node):
         yield finding(
             f"Gradients are clipped to {bound.limit:g}: steps are too small to train",
-            "gradient-clipping-too-tight",
             (bound.at, f"no gradient is larger than {bound.limit:g} behind this"),
             is_symptom=False,
         )

@@ -18,13 +18,10 @@ from traindx.analysis.program.training.cleared_gradients import (
 )
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import script, template
-from traindx.model.findings import Finding, Strength
-from traindx.registry import Findings, Run, detector
-
-CAUSE = "gradients-cleared-before-step"
+from traindx.registry import Finding, Findings, Run, Strength, detector
 
 
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("gradients-cleared-before-step",))
 def check(run: Run) -> Findings:
     """Gradients are cleared after backward and before the optimizer steps.
 
@@ -69,7 +66,6 @@ def _wiped(cleared: Deed, step: Deed) -> Finding:
     what = f"wiped by {cleared.text}.zero_grad()" if is_call else "set to zero by hand"
     return finding(
         f"Gradients are {what} between backward and the step",
-        CAUSE,
         (cleared, "gradients are cleared here"),
         (step, "and the step comes only here"),
         patch=move_after(cleared, step) if is_call and is_near else None,
@@ -79,7 +75,6 @@ def _wiped(cleared: Deed, step: Deed) -> Finding:
 def _late(late: LateStep) -> Finding:
     return finding(
         "The step comes after the loop over batches, and gradients are cleared at every batch",
-        CAUSE,
         (late.zero, "gradients are cleared here, for every batch"),
         (late.step, "and the step comes once, with those of the last batch"),
         at=late.step,
@@ -92,7 +87,6 @@ def _in_vain(short: ShortAccumulation) -> Finding:
     often = str(number) if number or count is None else source_text(count)
     return finding(
         f"The step waits for {often} batches, and gradients are cleared at every one",
-        CAUSE,
         (short.zero, "gradients are cleared here, for every batch"),
         (short.step, f"and the step comes every {often} batches"),
         strength=Strength.STRONG if number else Strength.MODERATE,

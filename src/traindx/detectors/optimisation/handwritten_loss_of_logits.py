@@ -41,7 +41,6 @@ def check(run: Run) -> Findings:
 def _finding(claim: str, event: ProgramEvent, made: Value, says: str) -> Finding:
     return finding(
         f"{claim}, which needs probabilities",
-        "loss-expects-probabilities",
         (event, says),
         (made, "the scores, without a sigmoid or softmax"),
     )

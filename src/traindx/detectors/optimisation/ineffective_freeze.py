@@ -41,7 +41,6 @@ def check(run: Run) -> Findings:
         name = min(sorted(names), key=len, default="the model")
         yield finding(
             f"The freeze has no effect: all parameters of `{name}` are turned on again",
-            "frozen-parameters",
             (off.event, "parameters are turned off here"),
             (on.event, "and all are turned on here, before anything is trained"),
             at=on.event,
@@ -61,7 +60,6 @@ def _vain(event: ProgramEvent, value: bool) -> Finding:
         patch = replace(event, f"{place}.requires_grad")
     return finding(
         f"The setting has no effect: {claim}",
-        "frozen-parameters",
         (event, f"`{place}.{event.name} = {value}` only makes a new attribute"),
         patch=patch,
     )

@@ -62,7 +62,6 @@ def check(run: Run) -> Findings:
         wanted = WANTED[loss.operation.name]
         yield finding(
             f"{loss.label} expects {wanted} and gets {content.value}",
-            "loss-expects-probabilities",
             (loss.event, f"{loss.label} is computed here"),
             (made, f"its input is the output of this ({content.value})"),
         )

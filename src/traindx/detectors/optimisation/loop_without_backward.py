@@ -7,8 +7,7 @@ from traindx.analysis.program.training.loop_gaps import BarrenStep, barren_steps
 from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.unreached_backwards import unreached_backwards
 from traindx.examples import script, template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("missing-backward",))
@@ -43,7 +42,6 @@ def check(run: Run) -> Findings:
     for found in each_place(run, unreached_backwards, at=lambda found: found.site.node):
         yield finding(
             "The backward pass is never reached: the condition before it never holds",
-            "missing-backward",
             (found.forward, "the model runs here in every epoch"),
             (found.site, "and this backward pass never does"),
             at=found.site,
@@ -54,7 +52,6 @@ def _unfed(unfed: UnfedStep) -> Finding:
     name = unfed.step.text or "the optimizer"
     return finding(
         f"`{name}` steps, but no backward pass reaches its parameters",
-        "missing-backward",
         (unfed.loss, "this loss of theirs is never propagated back"),
         (unfed.step, "and the optimizer steps here"),
         at=unfed.step,
@@ -67,7 +64,6 @@ def _barren(barren: BarrenStep) -> Finding:
     can_patch = bool(name) and not barren.loop.does(Do.CLIP)
     return finding(
         f"The training loop steps the optimizer but never calls {called}",
-        "missing-backward",
         (barren.loss, "the loss is computed here"),
         (step, "and the optimizer steps here"),
         at=step,

@@ -8,8 +8,7 @@ from traindx.analysis.program.training.loop_gaps import (
 )
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import script, template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("missing-optimizer-step",))
@@ -46,7 +45,6 @@ def _unapplied(found: UnappliedBackward) -> Finding:
     name, variable = optimizer.called("optimizer"), variable_at(backward, optimizer)
     return finding(
         f"The training loop calls backward and never {name}.step()",
-        "missing-optimizer-step",
         (backward, "gradients are computed here"),
         (found.loop.run.site, f"no call of {name}.step() in this loop"),
         patch=insert_after(backward, f"{variable}.step()") if variable else None,
@@ -57,7 +55,6 @@ def _never(waiting: UnreachedStep) -> Finding:
     period, batches = waiting.period, waiting.batches
     return finding(
         f"The step comes every {period} batches, and an epoch has only {batches}",
-        "missing-optimizer-step",
         (waiting.step, f"waits for {period} batches of one epoch"),
         (waiting.loop.site, f"{batches} batches, counted anew in every epoch"),
     )

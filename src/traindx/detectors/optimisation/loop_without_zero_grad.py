@@ -45,7 +45,6 @@ def _finding(repeated: Repetition, update: Deed) -> Finding:
     is_near = repeated.first.event.function is update.event.function and is_step
     return finding(
         f"Gradients accumulate over all batches: {missing} {how}",
-        "missing-zero-grad",
         (update, "the weights are updated here, in every turn"),
         *(cite(d, "cleared only here") for d in elsewhere[:1]),
         at=repeated.first,

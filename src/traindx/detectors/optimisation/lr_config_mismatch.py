@@ -2,9 +2,8 @@ import numpy as np
 
 from traindx.analysis.metrics.learning_rates import is_rate_scaled
 from traindx.examples import logged
-from traindx.model.findings import cite_setting
 from traindx.model.run import as_number
-from traindx.registry import Findings, Run, Strength, cite, detector, finding
+from traindx.registry import Findings, Run, Strength, cite, cite_setting, detector, finding
 
 APART = 1.5  # times; schedules warm up to the configured value or decay from it
 ENOUGH = 10  # points

@@ -37,7 +37,6 @@ def check(run: Run) -> Findings:
         made, step = found.schedule.made, found.step
         yield finding(
             f"The learning rate is off its schedule: {found.says}",
-            "lr-schedule-misuse",
             (step, "it is stepped here"),
             (made, "the schedule is made here"),
             at=made if step.event.by_framework else step,
@@ -46,7 +45,6 @@ def check(run: Run) -> Findings:
     for falling in each_place(run, falling_rates, at=lambda f: f.event.node):
         yield finding(
             f"The learning rate falls a millionfold in {falling.batches:.0f} batches",
-            "lr-schedule-misuse",
             (falling.event, "the rate is lowered here, after every batch"),
             (falling.step, "and applied here"),
             is_symptom=False,

@@ -28,7 +28,6 @@ def check(run: Run) -> Findings:
         yield finding(
             f"`{name}` ({made.maker.rsplit('.', 1)[-1]}) is made and never stepped: the "
             "learning rate stays where the schedule begins",
-            "lr-schedule-misuse",
             (made, f"no `{name}.step()` follows"),
             is_symptom=False,
         )

@@ -31,7 +31,6 @@ def check(run: Run) -> Findings:
         if found is not None:
             yield finding(
                 f"The step maximises its loss: it descends from `{source_text(found.whole)}`",
-                "wrong-loss-for-task",
                 (found.whole, "the loss is negated here"),
                 (found.backward, "and the optimizer descends from it here"),
                 patch=found.patch(),

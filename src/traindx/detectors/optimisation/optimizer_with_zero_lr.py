@@ -6,10 +6,8 @@ from traindx.analysis.program.training.zero_rates import early_ends, zero_rates
 from traindx.examples import make_run, script, template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "lr-zero"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("lr-zero",))
 def check(run: Run) -> Findings:
     """An optimizer is made with `lr=0`, or its schedule ends at zero within a few steps.
 
@@ -32,12 +30,11 @@ def check(run: Run) -> Findings:
     """
     for name, made in each_place(run, zero_rates, at=lambda zero: location_of(zero[1])):
         claim = f"`{name}` is made with a learning rate of 0"
-        yield finding(claim, CAUSE, (made, "lr is 0 here"))
+        yield finding(claim, (made, "lr is 0 here"))
     for schedule, end in each_place(run, early_ends, at=lambda found: location_of(found[0].made)):
         when = f"after {end} steps" if end else "at every step"
         yield finding(
             f"{schedule.kind} sets the learning rate to 0 {when}",
-            CAUSE,
             (schedule.made, f"its factor is 0 from step {end} on"),
             (schedule.steps[0], "and it is stepped here"),
         )

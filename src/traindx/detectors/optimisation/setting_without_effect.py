@@ -7,10 +7,8 @@ from traindx.analysis.program.training.program import each_place, program_of
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "config-not-applied"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("config-not-applied",))
 def check(run: Run) -> Findings:
     """The configuration is changed after the model was made from it, or an option is replaced.
 
@@ -35,13 +33,11 @@ def check(run: Run) -> Findings:
     for found in each_place(run, ignored_settings, lambda found: found.event.node):
         yield finding(
             f"`{found.name}` is no setting of {found.family}Config: no layer reads it",
-            CAUSE,
             (found.event, "the configuration keeps it as an attribute of its own"),
         )
     for swallowed in each_place(run, swallowed_settings, lambda found: found.event.node):
         yield finding(
             f"`{swallowed.name}` is dropped: the parameter is called `{swallowed.parameter}`",
-            CAUSE,
             (swallowed.event, "the keyword goes into arguments that nobody reads"),
         )
     seen: set[object] = set()
@@ -51,7 +47,6 @@ def check(run: Run) -> Findings:
                 seen.add(event.node)
                 yield finding(
                     f"`{event.name}` is set after the model was made, and changes no layer",
-                    CAUSE,
                     (event, "written into the configuration here"),
                     *((cite(model, "the model read it here"),) if model.site is not None else ()),
                 )
@@ -60,7 +55,6 @@ def check(run: Run) -> Findings:
                 seen.add(event.node)
                 yield finding(
                     f"The option `{event.name}` is replaced by a constant: it has no effect",
-                    CAUSE,
                     (event, "whatever the command line says"),
                 )
 

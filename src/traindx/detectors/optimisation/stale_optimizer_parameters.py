@@ -50,7 +50,6 @@ def _unowned(story: Story) -> Findings:
         made = model.made
         yield finding(
             f"{model.text} gets gradients and is in no optimizer",
-            CAUSE,
             (model.layer, "these parameters are in no optimizer"),
             (model.backward, "and get gradients here"),
             *([cite(made, "the optimizer is made here, without them")] if made else []),
@@ -63,7 +62,6 @@ def _added(story: Story) -> Findings:
     for optimizer, store in layers_added(story):
         yield finding(
             f"`{store.name}` is replaced after the optimizer was made, which holds the old one",
-            CAUSE,
             (store, "the model changes here"),
             (optimizer, "the optimizer was made here, from the old parameters"),
         )
@@ -74,7 +72,6 @@ def _unlisted(story: Story) -> Findings:
     for switch, optimizer in unlisted(story):
         yield finding(
             "Parameters are unfrozen, and the optimizer does not hold them",
-            CAUSE,
             (switch.event, "they get gradients from here on"),
             (optimizer, "the optimizer got only what was not frozen then"),
         )
@@ -87,7 +84,6 @@ def _parts(story: Story) -> Findings:
         strength = Strength.STRONG if held.tensors == 1 else Strength.MODERATE
         yield finding(
             f"The optimizer holds only {held.text} of `{name}`, and nothing else is frozen",
-            CAUSE,
             (held.optimizer, f"only {held.text} of {name} is passed to the optimizer"),
             strength=strength,
             hint=None if held.tensors == 1 else strength,

@@ -59,7 +59,6 @@ def _never_given(program: Program) -> Findings:
         yield finding(
             f"The weight decay is set to {settings[0].value:g} and never read: the optimizer uses "
             f"its default {own:g}",
-            CAUSE,
             (settings[0].site, f"weight_decay is {settings[0].value:g}, unread"),
             (made[0], "the optimizer gets none"),
             at=made[0],
@@ -73,7 +72,6 @@ def _misnamed(program: Program) -> Findings:
         yield finding(
             f"The configuration sets {found.written} to {found.value}, the code asks for "
             f"`{found.asked}` and uses its default {found.used}",
-            CAUSE,
             (found.event, f"there is no {found.asked}: the default {found.used} is used"),
         )
 
@@ -89,7 +87,6 @@ def _unread(program: Program, words: str, names: tuple[str, ...]) -> Findings:
     number = source_text(used[0])
     yield finding(
         f"The {words} is set to {setting.value:g} and never read: the optimizer uses {number}",
-        CAUSE,
         (setting.site, f"{setting.name} is {setting.value:g}, unread"),
         (used[0], f"the optimizer uses {number}"),
         at=used[0],
@@ -103,7 +100,7 @@ def _defaults(run: Run) -> Findings:
             f"`{source_text(store)}` is not read: the optimizer keeps the value it was made with"
         )
         filled = cite(store, "the groups of parameters were filled when the optimizer was made")
-        yield finding(claim, CAUSE, filled, at=store)
+        yield finding(claim, filled, at=store)
 
 
 _program = template("""

@@ -28,7 +28,6 @@ def check(run: Run) -> Findings:
         name = min(sorted(group.names), key=len, default="params")
         yield finding(
             f"The parameters collected in `{name}` are never passed to the optimizer",
-            "parameters-not-in-optimizer",
             (filled, "parameters are collected here, and nothing reads them"),
         )
 

@@ -38,7 +38,6 @@ def check(run: Run) -> Findings:
         event = misfit.loss.event
         yield finding(
             f"The loss does not fit the task: {misfit.why}",
-            "wrong-loss-for-task",
             (event, "the loss is computed here"),
             *cited(misfit.value, misfit.shows),
         )

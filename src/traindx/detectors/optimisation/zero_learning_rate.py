@@ -4,10 +4,9 @@ import numpy as np
 
 from traindx.analysis.metrics.learning_rates import do_evaluations_differ
 from traindx.examples import logged, make_run, recorded, rounded
-from traindx.model.findings import cite_setting
 from traindx.model.recording import Process
 from traindx.model.run import Config, Floats, Series, Setting, as_number
-from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding
+from traindx.registry import Finding, Findings, Run, Strength, cite, cite_setting, detector, finding
 
 VANISHED = 1e-8  # of its peak; no schedule means to end there, and float32 rounds such steps away
 ENOUGH = 5  # points

@@ -5,8 +5,8 @@ from traindx.analysis.program.training.claims import source_text
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.widths import class_count
 from traindx.examples import decay, flat, join, logged, make_run, rounded
-from traindx.model.findings import Evidence, Location
-from traindx.registry import Findings, Run, cite, detector, finding, suggested
+from traindx.model.findings import Location
+from traindx.registry import Evidence, Findings, Run, cite, detector, finding, suggested
 
 NOTHING = 1e-7
 DECIMALS = 6  # a log that prints fewer rounds a small loss to zero

@@ -27,7 +27,6 @@ def check(run: Run) -> Findings:
     for again, loop in each_place(run, compiled_again, lambda found: found[0].node):
         yield finding(
             "The model is compiled inside the training loop",
-            "recompilation",
             (again, "compiled here, in every iteration"),
             (loop.run.site, "the loop"),
         )

@@ -5,8 +5,7 @@ from traindx.analysis.program.training.claims import finding, source_text
 from traindx.analysis.program.training.device_waits import FORCED, StepWaits, step_waits
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import script, template
-from traindx.model.findings import Finding, Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, detector
 
 SOME = 3  # one read per step for the running loss is what everybody does
 MANY = 6  # a GAN that logs both of its losses and three scores reads five
@@ -57,7 +56,6 @@ def _findings(waits: StepWaits) -> Findings:
 def _finding(event: ProgramEvent, claim: str, *, is_hint: bool = False) -> Finding:
     return finding(
         claim,
-        "synchronisation-in-loop",
         (event, f"`{source_text(event)}` runs in every step"),
         strength=Strength.WEAK if is_hint else Strength.MODERATE,
         hint=Strength.WEAK if is_hint else None,

@@ -42,7 +42,6 @@ def check(run: Run) -> Findings:
         strength = Strength.STRONG if tensor.is_kept else Strength.MODERATE
         found = finding(
             f"`{source_text(made)}` is made on the CPU whatever the input is on",
-            CAUSE,
             (made, f"made without a device{where}"),
             *cited(tensor.meeting, "meets what comes from the input here"),
             strength=strength,

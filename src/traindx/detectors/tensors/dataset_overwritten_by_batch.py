@@ -30,7 +30,6 @@ def check(run: Run) -> Findings:
         name = found.assignment.name
         yield finding(
             f"`{name}` is the data and becomes a batch of it: the next epoch has only that batch",
-            "name-shadowed",
             (found.assignment.site, f"{name} is one batch from here on"),
         )
 

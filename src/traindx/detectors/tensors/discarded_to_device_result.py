@@ -30,7 +30,6 @@ def check(run: Run) -> Findings:
         name = text.rpartition("." + event.name[1:] + "(")[0]
         yield finding(
             f"`{text}` moves a tensor and drops the result",
-            "device-mismatch",
             (event, f"{name} itself stays where it is"),
             patch=replace(event, f"{name} = {text}") if name.isidentifier() else None,
         )

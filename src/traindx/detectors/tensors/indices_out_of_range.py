@@ -41,10 +41,10 @@ def check(run: Run) -> Findings:
             seen.add(place)
             found = finding(
                 clash.text,
-                clash.cause,
                 (clash.event, clash.text),
                 *cited(clash.holder, "built here"),
                 *cited(clash.index, "the numbers come from here"),
+                cause=clash.cause,
                 at=shown(clash.holder, clash.event),
             )
             yield from unless_passed(run, found, line_of(clash.event))

@@ -31,7 +31,6 @@ def check(run: Run) -> Findings:
         clash, origin = blamed.clash, blamed.origin
         found = finding(
             clash.text,
-            "dtype-mismatch",
             (clash.event, f"{clash.text}; `.{clash.cast}` would make it fit"),
             *([cite(origin, f"{blamed.dtype} from here on")] if origin else []),
             at=origin or clash.event,

@@ -27,7 +27,7 @@ def check(run: Run) -> Findings:
     for found in each_place(run, mixups, lambda mixup: mixup.call.node):
         claim = f"`{callee_text(found.call)}` takes {found.needed} and gets {found.got}"
         argument = cite(found.call, f"the argument is {found.given}")
-        yield finding(claim, "api-misuse", argument, at=found.call)
+        yield finding(claim, argument, at=found.call)
 
 
 _program = template("""

@@ -30,7 +30,6 @@ def check(run: Run) -> Findings:
             seen.add(loss.node)
             yield finding(
                 f"Labels are padded with {value} and the loss ignores {index}",
-                "label-out-of-range",
                 (made, f"labels hold {value} here"),
                 (loss, f"{value} is taken for a class: ignore_index is {index}"),
                 at=loss,

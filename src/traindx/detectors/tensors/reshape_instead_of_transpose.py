@@ -35,8 +35,8 @@ def _finding(found: ScrambledReshape) -> Finding:
     before, after = found.shapes
     return finding(
         f"A reshape from {before} to {after} scrambles the numbers; a transpose is meant",
-        "channel-mismatch" if found.is_of_images else "shape-mismatch",
         (found.event, f"{before} becomes {after} without moving a number"),
+        cause="channel-mismatch" if found.is_of_images else "shape-mismatch",
     )
 
 

@@ -11,13 +11,10 @@ from traindx.analysis.program.training.shadowed_names import (
     shadowed_names,
 )
 from traindx.examples import script, template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
-
-CAUSE = "name-shadowed"
+from traindx.registry import Finding, Findings, Run, detector
 
 
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("name-shadowed",))
 def check(run: Run) -> Findings:
     """A name that is called, or used as a library, holds a result instead.
 
@@ -48,7 +45,6 @@ def _replaced(found: ShadowedName) -> Finding:
     how = f"`{found.name}` is a {found.role.value} and is replaced by its own result"
     return finding(
         f"{how} inside a loop" if made.node is found.event.node else how,
-        CAUSE,
         (made, "the result takes the name here; the next call fails"),
         (found.event, f"{found.name} is called again here"),
         patch=name_apart(made) if found.role is HiddenRole.LOSS else None,
@@ -59,7 +55,6 @@ def _built_in(found: ShadowedName) -> Finding:
     at = shown(found.value, found.event)
     return finding(
         f"The built-in `{found.name}` is bound to a value and called afterwards",
-        CAUSE,
         (at, f"{found.name} becomes a value here"),
         (found.event, "and is called here"),
     )
@@ -68,7 +63,6 @@ def _built_in(found: ShadowedName) -> Finding:
 def _mode(kept: Assigned, deed: Deed) -> Finding:
     return finding(
         "self.training keeps settings, and train() and eval() write True or False there",
-        CAUSE,
         (kept.event, "kept under the name of the flag"),
         (deed.event, "overwrites it with True or False"),
     )
@@ -78,7 +72,6 @@ def _function(found: ShadowedName) -> Finding:
     kind = found.noun
     return finding(
         f"`{found.name}` is a {kind} here and hides the {found.role.value}: the call fails",
-        CAUSE,
         (found.event, f"{found.name} holds a {kind}, which cannot be called"),
     )
 
@@ -87,7 +80,6 @@ def _library(found: ShadowedName) -> Finding:
     library, root = found.event.module.aliases[found.name], found.name
     return finding(
         f"`{root}` is a size here and hides {library}: `{callee_text(found.event)}` fails",
-        CAUSE,
         (found.event, f"{root} is used as {library}, but the function binds it to a number"),
     )
 

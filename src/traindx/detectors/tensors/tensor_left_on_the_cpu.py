@@ -6,10 +6,8 @@ from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "device-mismatch"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("device-mismatch",))
 def check(run: Run) -> Findings:
     """An operation needs two tensors on one device and one of them was never moved.
 
@@ -37,7 +35,7 @@ def check(run: Run) -> Findings:
         if not places & seen and not is_test_file(clash.event.module):
             seen |= places
             here, left = cite(clash.event, clash.text), cited(clash.left_behind, "stays on the CPU")
-            found = finding(clash.text, CAUSE, here, *left, at=clash.event)
+            found = finding(clash.text, here, *left, at=clash.event)
             yield from unless_passed(run, found, line_of(clash.event))
 
 

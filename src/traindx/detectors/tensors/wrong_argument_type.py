@@ -8,8 +8,7 @@ from traindx.analysis.program.training.facts.refused_values import refused_value
 from traindx.analysis.program.training.facts.roles import Misuse, misuses
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import script
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("api-misuse",))
@@ -51,7 +50,6 @@ def _finding(misuse: Misuse) -> Finding:
     written = source_text(given) if given.site is not None else "?"
     return finding(
         f"`{callee_text(event) or source_text(event)}` takes {misuse.takes} and gets {misuse.gets}",
-        "api-misuse",
         (event, f"the argument is {written}"),
     )
 

@@ -63,8 +63,8 @@ def line_of(where: Where) -> tuple[str, int]:
 
 def finding(
     claim: str,
-    cause: str,
     *shown: Evidence | tuple[Where, str],
+    cause: str = "",
     at: Where | None = None,
     strength: Strength = Strength.STRONG,
     is_symptom: bool = True,
@@ -74,7 +74,7 @@ def finding(
     """Return a finding that source code shows; as a hint it only makes a cause likelier.
 
     It is shown by places, each with what it says. It is about the first one unless another is
-    named.
+    named. A rule that speaks for one cause alone need not name it again.
     """
     places = [item[0] for item in shown if isinstance(item, tuple)]
     place = at if at is not None else places[0]
