@@ -61,18 +61,16 @@ def _assigned(early: EarlyLayer) -> Finding:
     )
 
 
-_NET = """
+_net = template("""
 from dataclasses import dataclass
 
-{decorator}
+{decorator:}
 class Net(nn.Module):
     def __init__(self, width):
         {first}
         self.fc = nn.Linear(width, 10)
-        {last}
-"""
-
-_net = template(_NET, "first", last="self.width = width", decorator="")
+        {last:self.width = width}
+""")
 
 _BUILT = """
 class Net(nn.Module):
@@ -85,18 +83,17 @@ class Net(nn.Module):
 
 model = Net(8)
 """
-_RECORD = """
+_record = template("""
 from dataclasses import dataclass
-from torch import nn
 
 @dataclass(eq=False)
 class Net(nn.Module):
     width: int = 8
 
     def __post_init__(self):
-        {first}
+        {first:super().__init__()}
         self.fc = nn.Linear(self.width, 10)
-"""
+""")
 
 _LOSS = """
 class Contrast(nn.Module):
@@ -114,9 +111,9 @@ value = loss{call}(net(torch.randn(16, 8)), net(torch.randn(16, 8)))
 FIRES = {
     "a loss without layers, called": script(_LOSS, first="pass", call=""),
     "no call": _net("self.depth = 1"),
-    "too late": _net("self.depth = 1", "super().__init__()"),
+    "too late": _net("self.depth = 1", last="super().__init__()"),
     "in a method that __init__ calls": script(_BUILT, first="pass"),
-    "in a dataclass": script(_RECORD, first="pass"),
+    "in a dataclass": _record("pass"),
 }
 
 SILENT = {
@@ -124,7 +121,7 @@ SILENT = {
     "near miss: only its forward is called": script(_LOSS, first="pass", call=".forward"),
     "first of all": _net("super().__init__()"),
     "near miss: layers in a method that __init__ calls": script(_BUILT, first="super().__init__()"),
-    "near miss: a dataclass that calls it": script(_RECORD, first="super().__init__()"),
+    "near miss: a dataclass that calls it": _record(),
     "near miss: the old form": _net("super(Net, self).__init__()"),
     "near miss: by the parent's name": _net("nn.Module.__init__(self)"),
     "no __init__ of its own": script(

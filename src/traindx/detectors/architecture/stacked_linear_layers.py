@@ -84,8 +84,8 @@ model = nn.Sequential(nn.Linear(784, {width}), {more} nn.Linear({width}, {out}))
 """
 _chain = template(_CHAIN, more="", width=256, out=10)
 
-_DEEP = """
-class {name}(nn.Module):
+_deep_net = template("""
+class {name:Net}(nn.Module):
     def __init__(self):
         super().__init__()
         self.inp = nn.Linear(20, 64)
@@ -94,12 +94,12 @@ class {name}(nn.Module):
 
     def forward(self, x, t):
         h = torch.cat([x, torch.sin(t)], 1)
-        h = {act}(self.inp(h))
+        h = {act:}(self.inp(h))
         h = h + {act}(self.mid(h))
-        {more}
+        {more:}
         return self.out(h)
-{user}
-"""
+{user:}
+""")
 _USER = """
 class Outer(nn.Module):
     def __init__(self):
@@ -109,15 +109,12 @@ class Outer(nn.Module):
     def forward(self, x, t):
         return F.relu(self.inner(x, t))
 """
-_CNN = """
-{name} = nn.Sequential(
-    nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8),{pool} nn.Conv2d(8, 16, 3), nn.Flatten(),
+_cnn = template("""
+{name:model} = nn.Sequential(
+    nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8),{pool:} nn.Conv2d(8, 16, 3), nn.Flatten(),
     nn.Linear(16 * 28 * 28, 10),
 )
-"""
-
-_cnn = template(_CNN, pool="", name="model")
-_deep_net = template(_DEEP, act="", more="", name="Net", user="")
+""")
 
 _grown_net = template("""
 class Perceptron(nn.Module):
@@ -198,12 +195,12 @@ SILENT = {
     "near miss: two heads side by side": _heads(768),
     "near miss: a chain that is linear on purpose": _cnn(name="deep_linear"),
     "near miss: grown in a loop, with something out of sight": _grown_net("layers += make(after)"),
-    "activations": _deep_net("F.silu"),
+    "activations": _deep_net(act="F.silu"),
     "near miss: normalised by layer": _deep_net(more="h = F.layer_norm(h, (64,))"),
     "near miss: gated by itself": _deep_net(more="h = h * h"),
-    "near miss: max pooling bends": _cnn(" nn.MaxPool2d(1),"),
-    "near miss: a function of one's own": _deep_net("Bend.apply"),
+    "near miss: max pooling bends": _cnn(pool=" nn.MaxPool2d(1),"),
+    "near miss: a function of one's own": _deep_net(act="Bend.apply"),
     "near miss: part of a model that bends": _deep_net(user=_USER),
-    "near miss: convolutions in groups": _cnn(" nn.Conv2d(8, 8, 3, groups=8),"),
+    "near miss: convolutions in groups": _cnn(pool=" nn.Conv2d(8, 8, 3, groups=8),"),
     "near miss: linear on purpose": _deep_net(name="DeepLinearNet"),
 }

@@ -55,11 +55,11 @@ _TUNE = """
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
 from transformers import PreTrainedTokenizerFast
 
-name = {name}
-tokenizer = {tokenizer}
-tokenizer.{add}
+name = {name:"gpt2"}
+tokenizer = {tokenizer:AutoTokenizer.from_pretrained(name)}
+tokenizer.{add:add_tokens(["<|user|>", "<|bot|>"])}
 model = {model}
-{then}
+{then:}
 optimizer = torch.optim.AdamW(model.parameters(), lr=5e-5)
 for text in texts:
     batch = tokenizer(text, return_tensors="pt")
@@ -73,14 +73,11 @@ _FRESH = "GPT2LMHeadModel(GPT2Config(vocab_size={size}))"
 _OWN = "PreTrainedTokenizerFast(tokenizer_object=words, eos_token='<eos>')"
 _OLD_SIZE = _FRESH.format(size="tokenizer.vocab_size")
 
-_tune = template(
-    _TUNE, add='add_tokens(["<|user|>", "<|bot|>"])', model=_LOADED, then="", name='"gpt2"',
-    tokenizer="AutoTokenizer.from_pretrained(name)",
-)  # fmt: skip
+_tune = template(_TUNE, model=_LOADED)  # fmt: skip
 
 FIRES = {
     "tokens of a dialogue": _tune(),
-    "a token to pad with": _tune('add_special_tokens({"pad_token": "[PAD]"})'),
+    "a token to pad with": _tune(add='add_special_tokens({"pad_token": "[PAD]"})'),
     "a new model for the old size": _tune(model=_OLD_SIZE),
     "a tokenizer of one's own": _tune(model=_OLD_SIZE, tokenizer=_OWN),
 }
@@ -89,13 +86,13 @@ SILENT = {
     "resized": _tune(then="model.resize_token_embeddings(len(tokenizer))"),
     "near miss: a new model for all tokens": _tune(model=_FRESH.format(size="len(tokenizer)")),
     "near miss: a token that the tokenizer was made with": _tune(
-        'add_special_tokens({"eos_token": "<eos>"})', model=_OLD_SIZE, tokenizer=_OWN
+        add='add_special_tokens({"eos_token": "<eos>"})', model=_OLD_SIZE, tokenizer=_OWN
     ),
     "near miss: padded with the end of a text": _tune(
-        'add_special_tokens({"pad_token": tokenizer.eos_token})'
+        add='add_special_tokens({"pad_token": tokenizer.eos_token})'
     ),
     "near miss: a token that BERT has": _tune(
-        'add_special_tokens({"pad_token": "[PAD]"})', name='"bert-base-uncased"'
+        add='add_special_tokens({"pad_token": "[PAD]"})', name='"bert-base-uncased"'
     ),
     "near miss: a folder of one's own": _tune(name='"./out/checkpoint-500"'),
 }

@@ -61,7 +61,7 @@ def _means(cut: Value) -> str:
     return f"`{maker}()`" if maker.startswith(".") else "what is computed without gradients"
 
 
-_PROGRAM = """
+_program = template("""
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -72,15 +72,13 @@ class Net(nn.Module):
         return self.head(h)
 
 net = Net()
-{before}
-optimizer = torch.optim.Adam({held})
+{before:}
+optimizer = torch.optim.Adam({held:net.parameters()})
 for x, y in train_loader:
     optimizer.zero_grad()
     nn.functional.cross_entropy(net(x), y).backward()
     optimizer.step()
-"""
-
-_program = template(_PROGRAM, "forward", held="net.parameters()", before="")
+""")
 
 _NO_GRAD = "with torch.no_grad():\n            h = self.body(x).relu()"
 
@@ -102,7 +100,7 @@ SILENT = {
         "h = self.body(x)", before=_TAPPED.format(cut=".detach()")
     ),
     "a right pass": _program("h = self.body(x).relu()"),
-    "near miss: the optimizer holds the head": _program(_NO_GRAD, "net.head.parameters()"),
+    "near miss: the optimizer holds the head": _program(_NO_GRAD, held="net.head.parameters()"),
     "near miss: loaded": _program(_NO_GRAD, before="net.body.load_state_dict(torch.load('b.pt'))"),
     "near miss: reached beside": _program("h = self.body(x); h = h / h.norm().detach()"),
     "near miss: a weight without gradients": _program(

@@ -3,7 +3,7 @@
 from traindx.analysis.program.training.claims import finding, shown
 from traindx.analysis.program.training.flat_operations import flat_losses, name_of_flat
 from traindx.analysis.program.training.program import each_place
-from traindx.examples import script, template
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -50,7 +50,7 @@ for data, target in loader:
     optimizer.step()
 """)
 
-_COUNTS = """
+_counts = template("""
 class Counts(nn.Module):
     def __init__(self):
         super().__init__()
@@ -59,7 +59,7 @@ class Counts(nn.Module):
 
     def forward(self, x):
         rate = nn.functional.softplus(self.net(x)).squeeze(-1)
-        return {output}
+        return {output:self.gain * (rate + (torch.round(rate) - rate).detach())}
 
 model = Counts()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
@@ -67,10 +67,10 @@ for x, y in loader:
     optimizer.zero_grad()
     nn.functional.mse_loss(model(x), y).backward()
     optimizer.step()
-"""
+""")
 
 FIRES = {
-    "only a gain learns": script(_COUNTS, output="self.gain * torch.round(rate)"),
+    "only a gain learns": _counts("self.gain * torch.round(rate)"),
     "argmax": _loop("pred.float()", "pred = torch.argmax(output, dim=1)"),
     "a threshold": _loop("pred", "pred = (output > 0.5).float()"),
     "round, of a call": _loop("given", "given = torch.round(net(data))"),
@@ -79,9 +79,7 @@ FIRES = {
 }
 
 SILENT = {
-    "near miss: straight through, with a gain": script(
-        _COUNTS, output="self.gain * (rate + (torch.round(rate) - rate).detach())"
-    ),
+    "near miss: straight through, with a gain": _counts(),
     "scores": _loop("output"),
     "near miss: straight through": _loop(
         "pred", "pred = output + (output.round() - output).detach()"

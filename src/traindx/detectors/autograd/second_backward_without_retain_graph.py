@@ -84,18 +84,16 @@ _FROZEN = _LOOP.format(
 
 _loop = template(_LOOP, "features", again="pass", option="")
 
-_HEADS = """
+_heads = template("""
 body, a, b = nn.Linear(8, 4), nn.Linear(4, 3), nn.Linear(4, 1)
 optimizer = torch.optim.Adam([*body.parameters(), *a.parameters(), *b.parameters()])
 for x, y, z in loader:
     optimizer.zero_grad()
     h = torch.relu(body(x))
-    nn.functional.cross_entropy(a(h), y).backward({option})
-    nn.functional.mse_loss(b({given}), z).backward()
+    nn.functional.cross_entropy(a(h), y).backward({option:})
+    nn.functional.mse_loss(b({given:h}), z).backward()
     optimizer.step()
-"""
-
-_heads = template(_HEADS, given="h", option="")
+""")
 
 _measured = template("""
 net = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 1))
@@ -120,9 +118,9 @@ FIRES = {
 SILENT = {
     "near miss: measured, and the graph is kept": _measured(option=", retain_graph=True"),
     "near miss: measured of the loss alone": _measured("loss"),
-    "near miss: the second head is detached": _heads("h.detach()"),
+    "near miss: the second head is detached": _heads(given="h.detach()"),
     "near miss: two heads, kept": _heads(option="retain_graph=True"),
-    "near miss: two passes": _heads("torch.relu(body(x))"),
+    "near miss: two passes": _heads(given="torch.relu(body(x))"),
     "near miss: detached": _loop("encoder(x).detach()"),
     "near miss: data of a network that is frozen": script(_FROZEN),
     "near miss: computed again": _loop("encoder(x)", "features = torch.relu(encoder(x))"),

@@ -83,7 +83,6 @@ _BY_HAND = _PROGRAM.replace(
 _BY_EPOCH = _PROGRAM.replace("        if step % 50 == 0:\n    ", "    if step:\n")
 
 _SAMPLED = """
-from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
 sampler = DistributedSampler(dataset)
 loader = DataLoader(dataset, 16, sampler=sampler)
@@ -93,20 +92,20 @@ saved = torch.load("last.pt")
 model.load_state_dict(saved["model"])
 optimizer.load_state_dict(saved["optimizer"])
 for {turn}:
-    {order}
+    {order:sampler.set_epoch(i)}
     for x, y in loader:
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
 """
 _EPOCHS = 'range(saved["epoch"], 9)'
-_sampled = template(
-    _SAMPLED, turn=f"i, epoch in enumerate({_EPOCHS})", order="sampler.set_epoch(i)"
-)
+_sampled = template(_SAMPLED, turn=f"i, epoch in enumerate({_EPOCHS})")
 
 FIRES = {
     "the sampler is told the turns of this launch": _sampled(),
-    "so is a seed": _sampled('i in range(9 - saved["epoch"])', "torch.manual_seed(7 + i)"),
+    "so is a seed": _sampled(
+        turn='i in range(9 - saved["epoch"])', order="torch.manual_seed(7 + i)"
+    ),
     "a generator that is seeded anew": _program(),
     "a sampler with such a generator": _program("sampler=RandomSampler(dataset, generator=order)"),
     "no shuffling": _program("shuffle=False"),
@@ -119,11 +118,11 @@ FIRES = {
 SILENT = {
     "near miss: the sampler is told the epoch": _sampled(order="sampler.set_epoch(epoch)"),
     "near miss: counted from the epoch on": _sampled(
-        f'i, epoch in enumerate({_EPOCHS}, saved["epoch"])'
+        turn=f'i, epoch in enumerate({_EPOCHS}, saved["epoch"])'
     ),
     "near miss: turns on top of the epoch": _sampled(order='sampler.set_epoch(saved["epoch"] + i)'),
     "near miss: the first epochs are passed over": _sampled(
-        "i in range(9)", 'if i < saved["epoch"]: continue\n    sampler.set_epoch(i)'
+        turn="i in range(9)", order='if i < saved["epoch"]: continue\n    sampler.set_epoch(i)'
     ),
     "near miss: its state is restored": _program(
         restore='order.set_state(saved["order"])', more=', "order": order.get_state()'

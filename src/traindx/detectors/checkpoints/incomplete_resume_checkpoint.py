@@ -86,7 +86,7 @@ def _restarted(story: Story, schedule: Schedule) -> Finding:
 
 _PROGRAM = """
 model = nn.Linear(4, 2)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1{momentum})
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1{momentum:, momentum=0.9})
 scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 10)
 for epoch in range(10):
     for x, y in loader:
@@ -94,11 +94,9 @@ for epoch in range(10):
         nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
     scheduler.step()
-    torch.save({{"model": model.state_dict(){schedule}{more}}}, "last.pt")
+    torch.save({{"model": model.state_dict(){schedule}{more:}}}, "last.pt")
 """
-_program = template(
-    _PROGRAM, more="", schedule=', "scheduler": scheduler.state_dict()', momentum=", momentum=0.9"
-)
+_program = template(_PROGRAM, schedule=', "scheduler": scheduler.state_dict()')
 _tracked = template("""
 class Store:
     def __init__(self, **parts):
@@ -129,10 +127,10 @@ fit(torch.nn.Linear(4, 1), loader, "last.pt")
 
 FIRES = {
     "groups of the optimizer": _program(
-        ', "optimizer": {"param_groups": optimizer.state_dict()["param_groups"]}'
+        more=', "optimizer": {"param_groups": optimizer.state_dict()["param_groups"]}'
     ),
     "groups, without a schedule": _program(
-        ', "groups": optimizer.param_groups, "epoch": epoch', schedule=""
+        more=', "groups": optimizer.param_groups, "epoch": epoch', schedule=""
     ),
     "model and schedule": _program(),
     "all but the schedule, by a registry": _tracked(),
@@ -140,18 +138,18 @@ FIRES = {
 
 SILENT = {
     "near miss: groups and state apart": _program(
-        ', "g": optimizer.param_groups, "s": optimizer.state_dict()["state"]'
+        more=', "g": optimizer.param_groups, "s": optimizer.state_dict()["state"]'
     ),
     "near miss: the rate beside the whole state": _program(
-        ', "o": optimizer.state_dict(), "groups": optimizer.param_groups'
+        more=', "o": optimizer.state_dict(), "groups": optimizer.param_groups'
     ),
     "all of it, by a registry": _tracked(", sched=sched"),
-    "all of it": _program(', "optimizer": optimizer.state_dict()'),
+    "all of it": _program(more=', "optimizer": optimizer.state_dict()'),
     "near miss: gathered from shards": _program(
-        ', "optimizer": FSDP.optim_state_dict(model, optimizer)'
+        more=', "optimizer": FSDP.optim_state_dict(model, optimizer)'
     ),
-    "near miss: the optimizer as a whole": _program(', "steps": optimizer'),
-    "near miss: more is taken in": _program(", **rest"),
-    "near miss: weights to use, not to go on from": _program(', "epoch": epoch', schedule=""),
+    "near miss: the optimizer as a whole": _program(more=', "steps": optimizer'),
+    "near miss: more is taken in": _program(more=", **rest"),
+    "near miss: weights to use, not to go on from": _program(more=', "epoch": epoch', schedule=""),
     "near miss: an optimizer without a state": _program(momentum=""),
 }

@@ -45,29 +45,24 @@ optimizer = torch.optim.Adam(model.parameters())
 saved = torch.load("last.pt")
 model.load_state_dict(saved["model"])
 optimizer.load_state_dict(saved["optimizer"])
-{restore}
+{restore:torch.set_rng_state(saved["rng"])}
 for step in range(saved["step"], 1000):
     x, y = next(batches)
-    x = x + {drawn}
+    x = x + {drawn:torch.randn(8, generator=noise)}
     optimizer.zero_grad()
     torch.nn.functional.cross_entropy(model(x), y).backward()
     optimizer.step()
 torch.save({{"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step{more}}},
            "last.pt")
 """
-_program = template(
-    _PROGRAM,
-    drawn="torch.randn(8, generator=noise)",
-    restore='torch.set_rng_state(saved["rng"])',
-    more=', "rng": torch.get_rng_state()',
-)
+_program = template(_PROGRAM, more=', "rng": torch.get_rng_state()')
 
 FIRES = {
     "a generator of its own": _program(),
-    "a global generator that was forgotten": _program("np.random.randn(8)"),
-    "saved, and never set": _program("torch.randn(8)", "pass"),
+    "a global generator that was forgotten": _program(drawn="np.random.randn(8)"),
+    "saved, and never set": _program(drawn="torch.randn(8)", restore="pass"),
     "seeded after the state is set": _program(
-        "torch.randn(8)", 'torch.set_rng_state(saved["rng"]); torch.manual_seed(0)'
+        drawn="torch.randn(8)", restore='torch.set_rng_state(saved["rng"]); torch.manual_seed(0)'
     ),
 }
 
@@ -76,10 +71,12 @@ SILENT = {
         restore='torch.set_rng_state(saved["rng"]); noise.set_state(saved["noise"])',
         more=', "rng": torch.get_rng_state(), "noise": noise.get_state()',
     ),
-    "near miss: drawn from what is saved": _program("torch.randn(8)"),
-    "near miss: seeded by the step": _program("torch.randn(8, generator=noise.manual_seed(step))"),
+    "near miss: drawn from what is saved": _program(drawn="torch.randn(8)"),
+    "near miss: seeded by the step": _program(
+        drawn="torch.randn(8, generator=noise.manual_seed(step))"
+    ),
     "near miss: seeded before the state is set": _program(
-        "torch.randn(8)", 'torch.manual_seed(0); torch.set_rng_state(saved["rng"])'
+        drawn="torch.randn(8)", restore='torch.manual_seed(0); torch.set_rng_state(saved["rng"])'
     ),
     "no claim to be the same run": _program(restore="pass", more=""),
 }

@@ -51,9 +51,7 @@ for epoch in range(start_epoch, 10):
     torch.save({saved}, "last.pt")
 """)
 
-_CLASS = """
-import torch
-
+_class = template("""
 class Trainer:
     def __init__(self, net, first_epoch):
         self.net, self.first = net, first_epoch
@@ -63,7 +61,7 @@ class Trainer:
         self.net.load_state_dict(torch.load(path))
 
     def save(self, path):
-        torch.save({saved}, path)
+        torch.save({saved:self.net.state_dict()}, path)
 
     def fit(self, loader, path):
         self.load(path)
@@ -75,11 +73,11 @@ class Trainer:
             self.save(path)
 
 Trainer(torch.nn.Linear(4, 1), args.first).fit(loader, "last.pt")
-"""
+""")
 
 FIRES = {
     "weights only": _program("model.state_dict()"),
-    "by the methods of a trainer": script(_CLASS, saved="self.net.state_dict()"),
+    "by the methods of a trainer": _class(),
 }
 
 SILENT = {

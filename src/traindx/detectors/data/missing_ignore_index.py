@@ -72,20 +72,19 @@ def _other_index(found: OtherIndex) -> Finding:
     )
 
 
-_PROGRAM = """
+_program = template("""
 from torch.nn.utils.rnn import pad_sequence
 
 def collate(batch):
     inputs = pad_sequence([b[0] for b in batch], batch_first=True)
-    targets = pad_sequence([b[1] for b in batch], batch_first=True{padding})
+    targets = pad_sequence([b[1] for b in batch], batch_first=True{padding:})
     return inputs, targets
 
-criterion = nn.CrossEntropyLoss({options})
+criterion = nn.CrossEntropyLoss({options:})
 for inputs, targets in loader:
-    loss = criterion(model(inputs).flatten(0, 1), {given})
+    loss = criterion(model(inputs).flatten(0, 1), {given:targets.flatten()})
     loss.backward()
-"""
-_program = template(_PROGRAM, given="targets.flatten()", options="", padding="")
+""")
 _by_hand = template("""
 def encode(text, length):
     tokens = [VOCABULARY[c] for c in text]
@@ -99,28 +98,25 @@ def train(model, loader, optimizer):
         loss.backward()
         optimizer.step()
 """)
-_VOCABULARY = """
+_vocabulary = template("""
 from torch.nn.utils.rnn import pad_sequence
 
-words = {words}
+words = {words:["<unk>", "<pad>"] + sorted(set(tokens))}
 index = {{w: i for i, w in enumerate(words)}}
 PAD = index["<pad>"]
 
 def collate(batch):
     inputs = pad_sequence([b[0] for b in batch], batch_first=True, padding_value=PAD)
     targets = pad_sequence([b[1] for b in batch], batch_first=True, padding_value=PAD)
-    {after}
+    {after:pass}
     return inputs, targets
 
-criterion = nn.CrossEntropyLoss(ignore_index={ignored})
+criterion = nn.CrossEntropyLoss(ignore_index={ignored:0})
 for inputs, targets in DataLoader(pairs, 8, collate_fn=collate):
     optimizer.zero_grad()
     criterion(model(inputs).flatten(0, 1), targets.flatten()).backward()
     optimizer.step()
-"""
-_vocabulary = template(
-    _VOCABULARY, ignored="0", words='["<unk>", "<pad>"] + sorted(set(tokens))', after="pass"
-)
+""")
 
 FIRES = {
     "another index than the padding's": _vocabulary(),
@@ -130,17 +126,17 @@ FIRES = {
 }
 
 SILENT = {
-    "near miss: the padding's own index": _vocabulary("PAD"),
-    "near miss: the same number": _vocabulary("1"),
+    "near miss: the padding's own index": _vocabulary(ignored="PAD"),
+    "near miss: the same number": _vocabulary(ignored="1"),
     "near miss: marked before": _vocabulary(after="targets = targets.masked_fill(targets == 1, 0)"),
     "near miss: words in an order out of sight": _vocabulary(words="sorted(tokens) + ['<pad>']"),
     "near miss: padded input of one class per text": _by_hand("F.cross_entropy(scores, label)"),
     "ignored": _program(options="ignore_index=0"),
-    "near miss: packed": _program("pack_padded_sequence(targets, lengths).data"),
-    "near miss: what is no pad": _program("targets[targets != 0]"),
-    "near miss: cut to its length": _program("targets[0, :lengths[0]]"),
+    "near miss: packed": _program(given="pack_padded_sequence(targets, lengths).data"),
+    "near miss: what is no pad": _program(given="targets[targets != 0]"),
+    "near miss: cut to its length": _program(given="targets[0, :lengths[0]]"),
     "near miss: pads become what is ignored": _program(
-        "torch.where(targets == 0, -100, targets).flatten()"
+        given="torch.where(targets == 0, -100, targets).flatten()"
     ),
     "near miss: padded with what is ignored": _program(padding=", padding_value=-100"),
 }

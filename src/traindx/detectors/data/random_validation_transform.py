@@ -72,19 +72,16 @@ def _in_layer(found: RandomLayer) -> Finding:
     )
 
 
-_PROGRAM = """
+_program = template("""
 from torchvision import datasets, transforms
 
-{name} = transforms.Compose([
-    transforms.{first},
+{name:transform} = transforms.Compose([
+    transforms.{first:RandomHorizontalFlip()},
     transforms.ToTensor(),
 ])
 train_set = datasets.CIFAR10("data", train=True, transform={name})
-{dataset} = datasets.CIFAR10("data", train=False, transform={used})
-"""
-_program = template(
-    _PROGRAM, name="transform", first="RandomHorizontalFlip()", used="transform", dataset="test_set"
-)
+{dataset:test_set} = datasets.CIFAR10("data", train=False, transform={used:transform})
+""")
 _listed = template("""
 from torchvision import transforms
 from data import Scans
@@ -191,7 +188,7 @@ FIRES = {
     "the same under another name": _same("RandomHorizontalFlip()"),
     "one composition for both": _program(),
     "a composition named for validation": _program(
-        "val_transform", "RandomCrop(32, padding=4)", "val_transform"
+        "val_transform", "RandomCrop(32, padding=4)", used="val_transform"
     ),
 }
 

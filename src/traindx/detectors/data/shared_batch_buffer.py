@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.shared_buffers import SharedBuffer, shared_buffers
-from traindx.examples import script, template
+from traindx.examples import template
 from traindx.registry import Finding, Findings, Run, detector
 
 
@@ -52,10 +52,8 @@ loader = DataLoader(pieces, batch_size=8, collate_fn=collate)
 for x, y in loader:
     print(model(x))
 """)
-_DATASET = """
+_dataset = template("""
 import numpy as np
-import torch
-from torch.utils.data import DataLoader, Dataset
 
 class Signals(Dataset):
     def __init__(self, files):
@@ -63,18 +61,16 @@ class Signals(Dataset):
     def __len__(self):
         return len(self.files)
     def __getitem__(self, i):
-        {fill}
+        {fill:self.scratch[:] = np.load(self.files[i])}
         return torch.from_numpy(self.scratch), 1
 for x, y in DataLoader(Signals(names), batch_size=8, shuffle=True):
     print(model(x))
-"""
+""")
 
 FIRES = {
     "padded in a scratch array": _program(),
     "copied into a buffer": _program("np.copyto(buffer, piece)", "torch.as_tensor(buffer)"),
-    "a dataset that hands out its scratch array": script(
-        _DATASET, fill="self.scratch[:] = np.load(self.files[i])"
-    ),
+    "a dataset that hands out its scratch array": _dataset(),
 }
 
 SILENT = {
@@ -82,7 +78,5 @@ SILENT = {
     "near miss: a new buffer for each row": _program(
         "buffer = np.zeros((60, 4)); buffer[:len(piece)] = piece"
     ),
-    "near miss: a dataset with a new array": script(
-        _DATASET, fill="self.scratch = np.load(self.files[i])"
-    ),
+    "near miss: a dataset with a new array": _dataset("self.scratch = np.load(self.files[i])"),
 }

@@ -70,16 +70,15 @@ _KEPT = """def render(self, i):
             self.kept[{key}] = self.images[i] * self.sigma
         return self.kept[{key}]"""
 _program = template(_PROGRAM, method=_CACHED, clear="pass")
-_FILE = """
+_file = template("""
 import os
 import numpy as np
 for sigma in (3.0, 2.0, 1.0):
-    path = {at}
+    path = {at:"smooth.npy"}
     if not os.path.exists(path):
         np.save(path, smooth(raw, sigma))
     train(np.load(path))
-"""
-_file = template(_FILE, at='"smooth.npy"')
+""")
 
 FIRES = {
     "by a decorator": _program(),

@@ -40,20 +40,20 @@ def check(run: Run) -> Findings:
     )
 
 
-_PROGRAM = """
+_program = template("""
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 torch.distributed.init_process_group("nccl")
-model = {model}
-{sampler}
+model = {model:DDP(Net())}
+{sampler:}
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-train_loader = DataLoader({dataset}, batch_size=32, {options})
+train_loader = DataLoader({dataset:data}, batch_size=32, {options})
 for epoch in range(3):
     for x, y in train_loader:
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
-"""
+""")
 
 _MADE = """
 sampler = torch.utils.data.DistributedSampler(data)
@@ -65,7 +65,6 @@ parser.add_argument("--local_rank")
 args = parser.parse_args()
 data = Rows(args.data)
 """
-_program = template(_PROGRAM, "options", dataset="data", model="DDP(Net())", sampler="")
 
 FIRES = {
     "shuffled on every rank": _program("shuffle=True"),
@@ -78,13 +77,13 @@ SILENT = {
     "near miss: a sampler that somebody else is given": _program(
         "shuffle=True", sampler=_MADE + "shared.append(sampler)"
     ),
-    "near miss: divided by rank": _program("shuffle=True", "data[rank::world_size]"),
+    "near miss: divided by rank": _program("shuffle=True", dataset="data[rank::world_size]"),
     "near miss: its files are divided by rank": _program(
         "shuffle=True", sampler="files = sorted(found)[rank::world]\ndata = Rows(files)"
     ),
     "near miss: a dataset that divides itself": _program(
         "shuffle=True",
-        "Part(rows)",
+        dataset="Part(rows)",
         sampler="class Part(list):\n    def __len__(self):\n        return 9 // get_world_size()",
     ),
     "near miss: each rank shuffles for itself": _program(

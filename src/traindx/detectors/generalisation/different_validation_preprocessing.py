@@ -38,20 +38,20 @@ def check(run: Run) -> Findings:
         )
 
 
-_PROGRAM = """
+_program = template("""
 model = nn.Linear(8, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for epoch in range(3):
     for data, target in train_loader:
-        {before}
+        {before:pass}
         optimizer.zero_grad()
-        nn.functional.cross_entropy(model({train}), target).backward()
+        nn.functional.cross_entropy(model({train:data}), target).backward()
         optimizer.step()
     with torch.no_grad():
         for data, target in val_loader:
             data, target = data.to(device), target.to(device)
             correct = model({val}).argmax(1) == target
-"""
+""")
 _lightning = template("""
 import torch, lightning
 
@@ -65,7 +65,6 @@ class Net(lightning.LightningModule):
         x = x{val}
         self.log("val", nn.functional.cross_entropy(self(x), y))
 """)
-_program = template(_PROGRAM, "val", train="data", before="pass")
 
 _called = template("""
 @torch.no_grad()
@@ -98,13 +97,13 @@ SILENT = {
     "near miss: the same, written otherwise": _program(
         "data.float().div(255)", before="data = data / 255.0"
     ),
-    "near miss: noise in training only": _program("data", "data + torch.randn_like(data)"),
+    "near miss: noise in training only": _program("data", train="data + torch.randn_like(data)"),
     "near miss: a second view of the same batch": _program("data) + model(data * -1.0"),
     "near miss: how much noise does to the output": _lightning(
         "\n        shaken = x + torch.randn_like(x)\n        z = self(shaken)"
     ),
     "near miss: noise in both": _lightning(" + torch.randn_like(x)", " + torch.rand_like(x)"),
-    "near miss: a mixture of two": _program("data", "lam * data + (1 - lam) * data[index]"),
+    "near miss: a mixture of two": _program("data", train="lam * data + (1 - lam) * data[index]"),
     "near miss: for one batch only": _program("data", before="if epoch == 2: data = data * 1000.0"),
-    "near miss: a function of its own": _program("data / 255", "prepare(data)"),
+    "near miss: a function of its own": _program("data / 255", train="prepare(data)"),
 }

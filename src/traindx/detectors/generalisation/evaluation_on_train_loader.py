@@ -83,7 +83,7 @@ trainer = Trainer(model, args, train_dataset=ds['train'], eval_dataset={held})
 trainer.train()
 """)
 
-_SPLIT = """
+_split = template("""
 from sklearn.model_selection import train_test_split
 
 X_train, X_test, y_train, y_test = train_test_split(X, y)
@@ -96,13 +96,12 @@ for epoch in range(50):
     torch.nn.functional.cross_entropy(model(X_train), y_train).backward()
     optimizer.step()
 with torch.no_grad():
-    print({label}(model({x}).argmax(1) == {y}).float().mean())
-{more}
-"""
-_split = template(_SPLIT, "x", "y", more="", label="")
+    print({label:}(model({x}).argmax(1) == {y}).float().mean())
+{more:}
+""")
 
 FIRES = {
-    "the wrong part": _split("X_train", "y_train", "print(X_test.shape)"),
+    "the wrong part": _split("X_train", "y_train", more="print(X_test.shape)"),
     "the wrong loader": _program("print(accuracy(train_loader))"),
     "the wrong dataset": _trainer("ds['train']"),
 }
@@ -113,10 +112,10 @@ SILENT = {
         "X_train", "y_train", label="'train accuracy', "
     ),
     "near miss: the other part goes to a file": _split(
-        "X_train", "y_train", "torch.save(X_test, 'test.pt')"
+        "X_train", "y_train", more="torch.save(X_test, 'test.pt')"
     ),
     "near miss: the other part is tested elsewhere": _split(
-        "X_train", "y_train", "report(model, X_test)"
+        "X_train", "y_train", more="report(model, X_test)"
     ),
     "the right loader": _program("print(accuracy(test_loader))"),
     "near miss: both": _program("print(accuracy(train_loader), accuracy(test_loader))"),

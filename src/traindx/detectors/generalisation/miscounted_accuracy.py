@@ -77,35 +77,27 @@ for epoch in range(10):
             seen += len(y)
     print(epoch, right / seen)
 """)
-_PROGRAM = """
+_program = template("""
 model = nn.Linear(8, 3)
-{before}
+{before:}
 for epoch in range(3):
-    {top}
+    {top:correct = 0}
     for data, target in val_loader:
         output = model(data)
         pred = output.argmax(1)
-        correct += {count}
-    print(100 * correct / len({over}))
-"""
-_program = template(
-    _PROGRAM,
-    over="val_loader.dataset",
-    count="(pred == target).sum().item()",
-    top="correct = 0",
-    before="",
-)
-_FUNCTION = """
-loader = DataLoader(data, batch_size={size})
+        correct += {count:(pred == target).sum().item()}
+    print(100 * correct / len({over:val_loader.dataset}))
+""")
+_function = template("""
+loader = DataLoader(data, batch_size={size:32})
 
 def accuracy(model, batches):
     hits, count = 0, 0
     for x, y in batches:
-        hits += (model(x).argmax(-1) == y).{mean}.item()
-        count += {step}
+        hits += (model(x).argmax(-1) == y).{mean:sum()}.item()
+        count += {step:1}
     return hits / count
-"""
-_function = template(_FUNCTION, step="1", mean="sum()", size="32")
+""")
 _indexed = template("""
 def mean_loss(model, loader, loss_fn):
     total, count = 0.0, 0
@@ -160,7 +152,7 @@ FIRES = {
     "never reset, a weighted mean": _program(
         count="(pred == target).float().mean() * data.size(0)", **_once
     ),
-    "divided by the number of batches": _program("val_loader"),
+    "divided by the number of batches": _program(over="val_loader"),
     "divided by a count of batches": _function(),
 }
 
@@ -184,15 +176,21 @@ SILENT = {
     "near miss: printed and reset at the top of the next epoch": script(_LATER),
     "near miss: counted by one": _indexed("1"),
     "over classes": _program(),
-    "near miss: steps by the epoch": _program("val_loader", "1", **_once),
+    "near miss: steps by the epoch": _program(over="val_loader", count="1", **_once),
     "near miss: examples by the epoch": _program(count="data.size(0)", **_once),
-    "near miss: divided by the epochs too": _program("val_loader.dataset) / (epoch + 1", **_once),
-    "near miss: divided by the size of a batch too": _program("val_loader) / (BATCH"),
+    "near miss: divided by the epochs too": _program(
+        over="val_loader.dataset) / (epoch + 1", **_once
+    ),
+    "near miss: divided by the size of a batch too": _program(over="val_loader) / (BATCH"),
     "near miss: set to zero in place": _program(top="correct.zero_()", before="correct = zeros(1)"),
-    "near miss: a mean of means": _program("val_loader", "(pred == target).float().mean().item()"),
-    "near miss: shares": _program("val_loader", "(pred == target).sum().item() / len(target)"),
+    "near miss: a mean of means": _program(
+        over="val_loader", count="(pred == target).float().mean().item()"
+    ),
+    "near miss: shares": _program(
+        over="val_loader", count="(pred == target).sum().item() / len(target)"
+    ),
     "near miss: batches of one": _function(size="1"),
-    "near miss: examples are counted": _function("len(y)"),
+    "near miss: examples are counted": _function(step="len(y)"),
     "near miss: a mean over batches": _function(mean="float().mean()"),
     "near miss: reset every epoch": _program(top="correct, total = 0, 0"),
 }

@@ -52,7 +52,7 @@ def check(run: Run) -> Findings:
         )
 
 
-_LOOP = """
+_loop = template("""
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 scaler = torch.amp.GradScaler("cuda")
 for data, target in loader:
@@ -60,11 +60,10 @@ for data, target in loader:
     with torch.autocast("cuda", dtype=torch.float16):
         loss = criterion(model(data), target)
     scaler.scale(loss).backward()
-    {step}
-    {more}
-{after}
-"""
-_loop = template(_LOOP, more="pass", step="scaler.step(optimizer)", after="")
+    {step:scaler.step(optimizer)}
+    {more:pass}
+{after:}
+""")
 _FINITE = """scaler.unscale_(optimizer)
     norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     if torch.isfinite(norm):
@@ -93,7 +92,7 @@ FIRES = {
     "in a wrapper": _wrapper(),
     "no update": _loop(),
     "after the loop": _loop(after="scaler.update()"),
-    "set to the same scale": _loop("scaler.update(2.0 ** 16)"),
+    "set to the same scale": _loop(more="scaler.update(2.0 ** 16)"),
     "a scaler for every step": _loop(
         step='scaler = torch.amp.GradScaler("cuda")\n    scaler.scale(loss).backward()\n'
         "    scaler.step(optimizer)\n    scaler.update()"
@@ -103,15 +102,15 @@ FIRES = {
 
 SILENT = {
     "updated in a wrapper": _wrapper("self.scaler.update()"),
-    "updated": _loop("scaler.update()"),
-    "near miss: the scale is halved": _loop("scaler.update(scaler.get_scale() / 2)"),
-    "near miss: a small scale of one's own": _loop("scaler.update(128.0)"),
-    "near miss: set once": _loop("scaler.update(2.0 ** 16 if step == 9 else None)"),
-    "near miss: updated in any case": _loop("scaler.update()", _FINITE),
+    "updated": _loop(more="scaler.update()"),
+    "near miss: the scale is halved": _loop(more="scaler.update(scaler.get_scale() / 2)"),
+    "near miss: a small scale of one's own": _loop(more="scaler.update(128.0)"),
+    "near miss: set once": _loop(more="scaler.update(2.0 ** 16 if step == 9 else None)"),
+    "near miss: updated in any case": _loop(more="scaler.update()", step=_FINITE),
     "near miss: one update for several optimizers": _loop(
-        "scaler.update()", "for o in optimizers: scaler.step(o)"
+        more="scaler.update()", step="for o in optimizers: scaler.step(o)"
     ),
-    "near miss: handed to a function out of sight": _loop("finish(scaler)"),
+    "near miss: handed to a function out of sight": _loop(more="finish(scaler)"),
     "near miss: a scaler of features": script(
         "for x in data:\n    scaler.step(x)\n    loss.backward()\n"
     ),

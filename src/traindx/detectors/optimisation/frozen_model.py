@@ -69,7 +69,7 @@ def _head(value: str) -> Run:
     return script(text.replace("SGD(model.par", "SGD(model.fc.par"))
 
 
-_FRESH = """
+_fresh = template("""
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -83,14 +83,14 @@ def freeze(model, count):
         p.requires_grad_(False)
 
 net = Net()
-{before}
+{before:net.load_state_dict(torch.load("a.pt"))}
 freeze(net, 2)
 optimizer = torch.optim.Adam(net.parameters())
 for x, y in loader:
     optimizer.zero_grad()
     nn.functional.cross_entropy(net(x), y).backward()
     optimizer.step()
-"""
+""")
 
 _by_name = template("""
 class Net(nn.Module):
@@ -116,7 +116,7 @@ FIRES = {
         "if not name.startswith('head'):\n        p.requires_grad = False"
     ),
     "all but a layer that is not there, in one line": _by_name("p.requires_grad = 'head' in name"),
-    "the first tensors of a model that nothing was loaded into": script(_FRESH, before=""),
+    "the first tensors of a model that nothing was loaded into": _fresh(""),
     "all of it": _program(),
     "by the method": _program("model.requires_grad_(False)"),
     "the head that alone is trained": _head("False"),
@@ -127,10 +127,8 @@ SILENT = {
         "if not name.startswith('classifier'):\n        p.requires_grad = False"
     ),
     "near miss: all but a layer, in one line": _by_name("p.requires_grad = 'classifier' in name"),
-    "near miss: weights are loaded first": script(
-        _FRESH, before='net.load_state_dict(torch.load("a.pt"))'
-    ),
-    "near miss: weights are loaded out of sight": script(_FRESH, before="restore(net, path)"),
+    "near miss: weights are loaded first": _fresh(),
+    "near miss: weights are loaded out of sight": _fresh("restore(net, path)"),
     "near miss: the head that alone is trained is switched on": _head("True"),
     "nothing frozen": _program(""),
     "near miss: a new head": _program(after="model.fc = nn.Linear(512, 2)"),

@@ -163,22 +163,20 @@ for x, y in loader:
         {after:pending = 0}
 """)
 
-_ENGINE = """
+_engine = template("""
 from accelerate import Accelerator
 
 accelerator = Accelerator(gradient_accumulation_steps=8)
 model = nn.Linear(4, 2)
 optimizer = torch.optim.AdamW(model.parameters())
-{prepared} = accelerator.prepare({prepared})
+{prepared:model, optimizer, loader} = accelerator.prepare({prepared})
 for i, (x, y) in enumerate(loader):
     with {context}:
         loss = nn.functional.cross_entropy(model(x), y)
         accelerator.backward(loss)
-        {when}optimizer.step()
+        {when:}optimizer.step()
         optimizer.zero_grad()
-"""
-
-_engine = template(_ENGINE, "context", when="", prepared="model, optimizer, loader")
+""")
 
 FIRES = {
     "an Accelerator without accumulate()": _engine("accelerator.autocast()"),
@@ -215,7 +213,7 @@ for i, (x, y) in enumerate(loader):
 SILENT = {
     "near miss: an engine that accumulates": _engine("accelerator.accumulate(model)"),
     "near miss: an engine, and a count of its own": _engine(
-        "accelerator.autocast()", "if (i + 1) % 8 == 0: "
+        "accelerator.autocast()", when="if (i + 1) % 8 == 0: "
     ),
     "near miss: divided on either way": _counted("(loss / 8).backward()"),
     "near miss: a count that comes once": _counted(after="pass"),

@@ -60,21 +60,20 @@ def _never(waiting: UnreachedStep) -> Finding:
     )
 
 
-_LOOP = """
+_loop = template("""
 model = nn.Linear(784, 10)
 criterion = nn.CrossEntropyLoss()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 
-{before}
+{before:}
 for epoch in range(10):
     for data, target in train_loader:
-        {clear}
+        {clear:optimizer.zero_grad()}
         output = model(data.view(data.size(0), -1))
         loss = criterion(output, target)
         loss.backward()
-        {more}
-"""
-_loop = template(_LOOP, more="", clear="optimizer.zero_grad()", before="")
+        {more:}
+""")
 
 _SCALED = """
 def make(model):
@@ -154,13 +153,13 @@ SILENT = {
     ),
     "near miss: one of the two is chosen": _two("pick(opts).step()"),
     "near miss: not cleared, and handed to a function out of sight": _loop(
-        "finish(optimizer)", "pass"
+        more="finish(optimizer)", clear="pass"
     ),
-    "a right loop": _loop("optimizer.step()"),
-    "near miss: a scaler steps": _loop("scaler.step(optimizer)"),
+    "a right loop": _loop(more="optimizer.step()"),
+    "near miss: a scaler steps": _loop(more="scaler.step(optimizer)"),
     "near miss: the step is compiled first": _loop(
-        "update()", before="update = torch.compile(optimizer.step)"
+        more="update()", before="update = torch.compile(optimizer.step)"
     ),
-    "near miss: handed to a function out of sight": _loop("utils.apply(optimizer, loss)"),
-    "gradients are looked at, not applied": _loop("saliency = data.grad.abs()"),
+    "near miss: handed to a function out of sight": _loop(more="utils.apply(optimizer, loss)"),
+    "gradients are looked at, not applied": _loop(more="saliency = data.grad.abs()"),
 }

@@ -88,20 +88,18 @@ model = GPT2LMHeadModel(config)
 {after:}
 """)
 
-_SWALLOWED = """
+_swallowed = template("""
 class Net(torch.nn.Module):
     def __init__(self, width=64, dropout=0.0, **more):
-        super().__init__({handed})
+        super().__init__({handed:})
         self.layer, self.drop = torch.nn.Linear(4, width), torch.nn.Dropout(dropout)
 
-config = {{"width": 128, "{name}": 0.5}}
+config = {{"width": 128, "{name:}": 0.5}}
 net = Net(**config)
-"""
-
-_swallowed = template(_SWALLOWED, name="", handed="")
+""")
 
 FIRES = {
-    "a keyword that is swallowed": _swallowed("drop_out"),
+    "a keyword that is swallowed": _swallowed(name="drop_out"),
     "the name of another family": _fresh("dropout=0.3"),
     "the name of another family, written": _model(before="config.dropout = 0.4"),
     "through the model": _model(after="model.config.hidden_dropout_prob = 0.4"),
@@ -109,8 +107,8 @@ FIRES = {
     "an option": _option("args.lr = 0.5"),
 }
 SILENT = {
-    "near miss: a keyword that is handed on": _swallowed("drop_out", "**more"),
-    "near miss: a keyword for others": _swallowed("lr"),
+    "near miss: a keyword that is handed on": _swallowed(name="drop_out", handed="**more"),
+    "near miss: a keyword for others": _swallowed(name="lr"),
     "near miss: its own name": _fresh("resid_pdrop=0.3, num_hidden_layers=2"),
     "near miss: a setting of the program's own": _fresh("pooling='mean'"),
     "near miss: read by the program": _fresh(

@@ -170,19 +170,17 @@ optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
 
 _later = template(_PROGRAM + "{then}", then="", **{**_USUAL, "model": "Net()"})
 _SECOND = "model.head = nn.Linear(4, 2)\ntuner = torch.optim.Adam(model.parameters())\n"
-_INSIDE = """
+_inside = template("""
 net, teacher = nn.Linear(4, 2), nn.Linear(4, 2)
-criterion = {criterion}
+criterion = {criterion:Distance(net)}
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 for x in loader:
-    {reference}
+    {reference:}
     loss = criterion(x, wanted)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-"""
-
-_inside = template(_INSIDE, reference="", criterion="Distance(net)")
+""")
 _HEADED = """
 class Headed(nn.Module):
     def __init__(self):
@@ -217,9 +215,9 @@ SILENT = {
     "near miss: a new head for the next optimizer": _later(
         _SECOND + "fit(model, tuner, optimizer)\n"
     ),
-    "near miss: the loss runs the model": _inside("wanted = teacher(x).detach()"),
+    "near miss: the loss runs the model": _inside(reference="wanted = teacher(x).detach()"),
     "near miss: a teacher without gradients": _inside(
-        "with torch.no_grad():\n        wanted = teacher(x)", "make_loss()"
+        reference="with torch.no_grad():\n        wanted = teacher(x)", criterion="make_loss()"
     ),
     "near miss: the name is used again for a second model": script(_TEACHER_FIRST),
     "near miss: a chain that conditions fill": _program(

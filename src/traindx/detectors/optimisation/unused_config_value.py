@@ -149,9 +149,8 @@ for x, y in loader(CONFIG, data):
     print(x)
 """
 
-_FIELD = """
+_field = template("""
 from dataclasses import dataclass
-import torch
 
 @dataclass
 class Config:
@@ -160,11 +159,11 @@ class Config:
 
 cfg = Config()
 net = torch.nn.Linear(4, 2)
-optimizer = torch.optim.AdamW(net.parameters(), lr=cfg.lr{more})
-"""
+optimizer = torch.optim.AdamW(net.parameters(), lr=cfg.lr{more:, weight_decay=cfg.weight_decay})
+""")
 
 FIRES = {
-    "a weight decay that no optimizer gets": script(_FIELD, more=""),
+    "a weight decay that no optimizer gets": _field(""),
     "a file calls it by another name": _loaded("learning_rate"),
     "a dictionary calls it by another name": script(_BATCHES),
     "written into the defaults": script(_DEFAULTS, path="fit.py", change='self.opt.defaults["lr"]'),
@@ -190,9 +189,7 @@ FIRES = {
 }
 
 SILENT = {
-    "near miss: a weight decay that is given": script(
-        _FIELD, more=", weight_decay=cfg.weight_decay"
-    ),
+    "near miss: a weight decay that is given": _field(),
     "the file has it": _loaded("lr"),
     "near miss: both names are asked for": _loaded(
         "learning_rate", 'if "learning_rate" in config:\n    print("an old name")'

@@ -121,18 +121,16 @@ class Net(nn.Module):
         return F.relu(x).mean()
 """
 
-_SPLIT = """
-from torch.utils.data import DataLoader, random_split
-
+_split = template("""
 def train(model, loader):
     for x, y in loader:
         F.mse_loss(model(x), y).backward()
 
-{part}, held_out = random_split(rows, [80, 20])
+{part:train}, held_out = random_split(rows, [80, 20])
 loader = DataLoader({part}, batch_size=8)
 for epoch in range(3):
     train(nn.Linear(4, 1), loader)
-"""
+""")
 
 _FLAG = """
 class Net(nn.Module):
@@ -157,7 +155,7 @@ FIRES = {
     "model = model(…)": _loop("loss_fn", "model = model(data); loss = loss_fn(model, target)"),
     "in a trainer of one's own": script(_TRAINER),
     "a library hidden by a size": script(_SIZES, names="b, t, F"),
-    "a part of the data hides a function": script(_SPLIT, part="train"),
+    "a part of the data hides a function": _split(),
     "one of two results hides a built-in": script(
         "for x in data:\n    max, place = x.max(dim=1)\n    print(max([1, 2]))\n"
     ),
@@ -165,7 +163,7 @@ FIRES = {
 }
 
 SILENT = {
-    "near miss: a part of the data with another name": script(_SPLIT, part="part"),
+    "near miss: a part of the data with another name": _split("part"),
     "near miss: the flag itself": _flag("self.training = True"),
     "near miss: out of sight": _flag("self.training = config", "config"),
     "near miss: another name": _flag("self.settings = config"),
