@@ -155,7 +155,8 @@ FIRES = {
     "convolutions": _cnn(),
 }
 
-_PROBED = """
+SILENT = {
+    "near miss: a size is asked for without the activations": script("""
 class Encoder(nn.Module):
     def __init__(self, sizes):
         super().__init__()
@@ -167,9 +168,8 @@ class Encoder(nn.Module):
     def forward(self, x):
         x = self.c(torch.relu(self.b(torch.relu(self.a(x)))))
         return self.out(torch.relu(x).flatten(1))
-"""
-
-_FUSED = """
+"""),
+    "near miss: features are fused after layers that bend": script("""
 class Upscaler(nn.Module):
     def __init__(self):
         super().__init__()
@@ -179,11 +179,7 @@ class Upscaler(nn.Module):
     def forward(self, x):
         x = torch.relu(self.body(torch.relu(self.first(x))))
         return self.tail(self.mix(self.fuse(x)) + x)
-"""
-
-SILENT = {
-    "near miss: a size is asked for without the activations": script(_PROBED),
-    "near miss: features are fused after layers that bend": script(_FUSED),
+"""),
     "an activation between": _net("torch.relu"),
     "near miss: a deep linear network, as it is studied": _net("", name="DeepLinearNetwork"),
     "near miss: a module as activation": _chain("nn.GELU(),"),

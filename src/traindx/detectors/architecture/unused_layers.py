@@ -117,25 +117,6 @@ FIRES |= {
     ),
 }
 
-_LISTS = """
-class Stage(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.left, self.right = nn.Linear(8, 8), nn.Linear(8, 8)
-
-    def forward(self, parts):
-        return [self.left(parts[0]), self.right(parts[1])]
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.stage = nn.Sequential(Stage(), Stage())
-
-    def forward(self, x):
-        x = self.stage([x, x])
-        return x[0] + x[1]
-"""
-
 SILENT = {
     "near miss: the last one by its place": _members_of(
         "for conv, norm in zip(self.convs, self.norms):\n            x = norm(conv(x))\n"
@@ -154,7 +135,24 @@ SILENT = {
         "parts, names = [self.fc1(x)], ['a']\n        parts.extend([self.fc2(x)])\n"
         "        names.extend(more)\n        return dict((k, v) for k, v in zip(names, parts))"
     ),
-    "near miss: a stage that gives a list": script(_LISTS),
+    "near miss: a stage that gives a list": script("""
+class Stage(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.left, self.right = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, parts):
+        return [self.left(parts[0]), self.right(parts[1])]
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stage = nn.Sequential(Stage(), Stage())
+
+    def forward(self, x):
+        x = self.stage([x, x])
+        return x[0] + x[1]
+"""),
     "near miss: in a function that a library calls": _net(
         "graph.update_all(self.message)\n        return self.fc1(x)\n\n"
         "    def message(self, edges):\n        return {'m': edges.src * self.fc2(edges.data)}"

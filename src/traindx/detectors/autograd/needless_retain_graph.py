@@ -42,7 +42,9 @@ for data, target in loader:
     {backward:}
     optimizer.step()
 """)
-_METHOD = """
+
+FIRES = {
+    "in a method": script("""
 class Trainer:
     def __init__(self, model):
         self.model, self.optimizer = model, torch.optim.Adam(model.parameters())
@@ -55,10 +57,7 @@ class Trainer:
     def fit(self, loader):
         for x, y in loader:
             self.backward(nn.functional.mse_loss(self.model(x), y))
-"""
-
-FIRES = {
-    "in a method": script(_METHOD),
+"""),
     "the only backward": _loop("loss.backward(retain_graph=True)"),
 }
 

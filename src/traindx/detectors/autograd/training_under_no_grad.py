@@ -80,40 +80,6 @@ for data, target in loader:
     optimizer.step()
 """)
 
-_PHASES = """
-criterion = nn.CrossEntropyLoss()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for phase in ("train", "val"):
-    for data, target in loaders[phase]:
-        if phase == "train":
-            loss = criterion(model(data), target)
-        else:
-            with torch.no_grad():
-                loss = criterion(model(data), target)
-        if phase == "train":
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-"""
-
-_BOTH = """
-criterion = nn.CrossEntropyLoss()
-
-def run(loader, optimizer=None):
-    for data, target in loader:
-        loss = criterion(model(data), target)
-        if optimizer is not None:
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for epoch in range(9):
-    run(train_loader, optimizer)
-    with torch.no_grad():
-        run(val_loader)
-"""
-
 _ridge = template("""
 net = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 1))
 optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
@@ -178,6 +144,36 @@ SILENT = {
         "torch.no_grad()", "wanted = teacher(data)", "loss = F.mse_loss(model(data), wanted)"
     ),
     "near miss: the same name in validation": _estimate("model(data, target)"),
-    "near miss: the other branch": script(_PHASES),
-    "near miss: one function for both": script(_BOTH),
+    "near miss: the other branch": script("""
+criterion = nn.CrossEntropyLoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for phase in ("train", "val"):
+    for data, target in loaders[phase]:
+        if phase == "train":
+            loss = criterion(model(data), target)
+        else:
+            with torch.no_grad():
+                loss = criterion(model(data), target)
+        if phase == "train":
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+"""),
+    "near miss: one function for both": script("""
+criterion = nn.CrossEntropyLoss()
+
+def run(loader, optimizer=None):
+    for data, target in loader:
+        loss = criterion(model(data), target)
+        if optimizer is not None:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(9):
+    run(train_loader, optimizer)
+    with torch.no_grad():
+        run(val_loader)
+"""),
 }

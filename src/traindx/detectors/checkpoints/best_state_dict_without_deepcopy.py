@@ -114,8 +114,6 @@ torch.save(best_state, "best.pt")
 _CANDIDATES = _SEARCH.replace(
     "for rate in (0.1, 0.01):\n    model = Net()\n", "for rate, model in rated.items():\n"
 )
-_GATHERED = """with FSDP.state_dict_type(model, StateDictType.FULL_STATE_DICT):
-                best_state = model.state_dict()"""
 
 SILENT = {
     "cloned tensors, in an object": _stopper(
@@ -123,7 +121,8 @@ SILENT = {
     ),
     "near miss: a model for every turn": script(_SEARCH),
     "near miss: every turn takes another model": script(_CANDIDATES),
-    "near miss: gathered from shards": _loop(_GATHERED),
+    "near miss: gathered from shards": _loop("""with FSDP.state_dict_type(model, StateDictType.FULL_STATE_DICT):
+                best_state = model.state_dict()"""),
     "near miss: copied in the next line": _loop(
         "best_state = model.state_dict()\n            best_state = copy.deepcopy(best_state)"
     ),

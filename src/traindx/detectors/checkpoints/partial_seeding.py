@@ -88,12 +88,6 @@ def seed_worker(number):
 loader = DataLoader(data, worker_init_fn={init})
 """
 _workers = template(_LIBRARIES + _WORKERS + TRAINING, "seed", "init")
-_DATASET = """
-class Noise(Dataset):
-    def __init__(self, seed):
-        random.seed(seed)
-        np.random.seed(seed)
-"""
 _script = template("""
 from transformers import Trainer, set_seed
 
@@ -140,7 +134,12 @@ SILENT = {
         "torch.initial_seed() % 2**32", "None"
     ),
     "near miss: workers are seeded by their number": _workers("7 + number", "seed_worker"),
-    "near miss: a dataset is seeded for itself": _training(_DATASET),
+    "near miss: a dataset is seeded for itself": _training("""
+class Noise(Dataset):
+    def __init__(self, seed):
+        random.seed(seed)
+        np.random.seed(seed)
+"""),
     "near miss: seeds that differ from run to run": _training("random.seed(); np.random.seed()"),
     "all are seeded": _training(f"{_BOTH}; torch.manual_seed(SEED)"),
     "near miss: NumPy alone, which makes the data": _training("np.random.seed(0)"),

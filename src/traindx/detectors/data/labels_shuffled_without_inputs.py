@@ -111,7 +111,8 @@ FIRES = {
     ),
 }
 
-_WANTED = """
+SILENT = {
+    "near miss: what a generator is asked for": script("""
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -124,10 +125,7 @@ for images, labels in loader:
     optimizer.zero_grad()
     F.binary_cross_entropy_with_logits(judge(fake), wanted).backward()
     optimizer.step()
-"""
-
-SILENT = {
-    "near miss: what a generator is asked for": script(_WANTED),
+"""),
     "near miss: two loaders in order": _two("shuffle=False"),
     "near miss: the table is shuffled before": _table("", "labels = table.pop('y').values"),
     "near miss: both are shuffled": _stored(

@@ -192,7 +192,10 @@ FIRES = {
     ),
 }
 
-_BY_MODE = """
+SILENT = {
+    "near miss: a layer that asks for its mode": _layer("if not self.training: return x"),
+    "near miss: noise behind weights": _layer(given="x = self.fc(x) + torch.randn(3); return x"),
+    "near miss: put into the list for training": script("""
 import argparse
 import torch
 from torch import nn
@@ -217,12 +220,7 @@ if args.mode == "test":
     with torch.no_grad():
         for x, y in test_loader:
             print((model(x).argmax(1) == y).sum())
-"""
-
-SILENT = {
-    "near miss: a layer that asks for its mode": _layer("if not self.training: return x"),
-    "near miss: noise behind weights": _layer(given="x = self.fc(x) + torch.randn(3); return x"),
-    "near miss: put into the list for training": script(_BY_MODE),
+"""),
     "near miss: a hook that asks for the phase": _hook(
         "if self.trainer.training: x = self.jitter(x)"
     ),

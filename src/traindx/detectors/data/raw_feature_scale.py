@@ -60,7 +60,11 @@ for epoch in range(9):
         nn.functional.cross_entropy(model(torch.from_numpy(x)[rows]), y[rows]).backward()
         optimizer.step()
 """)
-_LISTED = """
+
+FIRES = {
+    "raw units": _program(),
+    "one mean for all columns": _program("(x - x.mean()) / x.std()"),
+    "rows of a dataset": script("""
 import random
 import torch
 from torch import nn
@@ -79,12 +83,7 @@ for x, y in DataLoader(Houses(), batch_size=16):
     optimizer.zero_grad()
     nn.functional.binary_cross_entropy_with_logits(model(x)[:, 0], y.float()).backward()
     optimizer.step()
-"""
-
-FIRES = {
-    "raw units": _program(),
-    "one mean for all columns": _program("(x - x.mean()) / x.std()"),
-    "rows of a dataset": script(_LISTED),
+"""),
 }
 
 SILENT = {

@@ -50,7 +50,12 @@ for i in range(0, 1000, 24):
 """
 _LOSS = "F.cross_entropy(model(x).flatten(0, 1), y.flatten())"
 _program = template(_PROGRAM, value="", name="y", then="pass", loss=_LOSS)
-_BRANCHES = """
+_SAME = "data[:, i : i + 24]"
+
+FIRES = {
+    "the same slice": _program(_SAME),
+    "the same slice, moved to the device": _program(_SAME, then="x, y = x.cuda(), y.cuda()"),
+    "in one of two branches": script("""
 import torch
 
 def get_batch(split, i):
@@ -61,13 +66,7 @@ def get_batch(split, i):
         x = train[i : i + 24]
         y = train[i + 1 : i + 25]
     return x, y
-"""
-_SAME = "data[:, i : i + 24]"
-
-FIRES = {
-    "the same slice": _program(_SAME),
-    "the same slice, moved to the device": _program(_SAME, then="x, y = x.cuda(), y.cuda()"),
-    "in one of two branches": script(_BRANCHES),
+"""),
 }
 
 SILENT = {

@@ -48,7 +48,11 @@ for x, y in train_loader:
         nn.functional.mse_loss(model(a.to(device)), b).backward()
     optimizer.step()
 """)
-_IN_CLASS = """
+
+FIRES = {
+    "a batch that is cut into ones": _program(16, pieces="zip(x.split(1), y.split(1))"),
+    "batches of one": _program("1"),
+    "no size, in a class": script("""
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -71,12 +75,7 @@ class Fitter:
             self.opt.step()
 
 Fitter(data).fit()
-"""
-
-FIRES = {
-    "a batch that is cut into ones": _program(16, pieces="zip(x.split(1), y.split(1))"),
-    "batches of one": _program("1"),
-    "no size, in a class": script(_IN_CLASS),
+"""),
 }
 
 SILENT = {

@@ -61,7 +61,12 @@ def score():
 
 print(score())
 """)
-_STEP = """
+
+FIRES = {
+    "an error over the whole test set": _scores(),
+    "a threshold": _loop("(out > 0).long() == y"),
+    "a column by its index": _loop("y.eq(out.sigmoid().round())", "y[:, None].float()"),
+    "rounded, as functions": script("""
 import torch
 from torch import nn
 
@@ -76,13 +81,7 @@ class Judge(nn.Module):
         loss = self.loss(logit, label.view(-1, 1).float())
         guess = torch.round(torch.sigmoid(logit))
         return loss, torch.eq(guess, label).float().mean()
-"""
-
-FIRES = {
-    "an error over the whole test set": _scores(),
-    "a threshold": _loop("(out > 0).long() == y"),
-    "a column by its index": _loop("y.eq(out.sigmoid().round())", "y[:, None].float()"),
-    "rounded, as functions": script(_STEP),
+"""),
 }
 
 SILENT = {

@@ -156,7 +156,13 @@ FIRES = {
     "divided by a count of batches": _function(),
 }
 
-_LATER = """
+SILENT = {
+    "near miss: a reset of both": _meter("self.hits = self.count = 0"),
+    "near miss: made in the loop": _counts("", "total, seen = 0.0, 0"),
+    "near miss: a mean of all so far": _counts("total, seen = 0.0, 0", "pass"),
+    "near miss: reset by a rule": _counts("total, seen = 0.0, 0", "if fresh: total = 0.0"),
+    "near miss: both counts start anew": _epochs("right = seen = 0"),
+    "near miss: printed and reset at the top of the next epoch": script("""
 correct, seen = 0, None
 while True:
     if seen is not None:
@@ -165,15 +171,7 @@ while True:
     for x, y in loader:
         seen = model(x).argmax(1)
         correct += (seen == y).sum().item()
-"""
-
-SILENT = {
-    "near miss: a reset of both": _meter("self.hits = self.count = 0"),
-    "near miss: made in the loop": _counts("", "total, seen = 0.0, 0"),
-    "near miss: a mean of all so far": _counts("total, seen = 0.0, 0", "pass"),
-    "near miss: reset by a rule": _counts("total, seen = 0.0, 0", "if fresh: total = 0.0"),
-    "near miss: both counts start anew": _epochs("right = seen = 0"),
-    "near miss: printed and reset at the top of the next epoch": script(_LATER),
+"""),
     "near miss: counted by one": _indexed("1"),
     "over classes": _program(),
     "near miss: steps by the epoch": _program(over="val_loader", count="1", **_once),

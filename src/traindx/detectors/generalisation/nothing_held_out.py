@@ -61,14 +61,6 @@ _LISTS = """
 train = [r for r in rows if {id} not in held_out]
 val = [r for r in rows if {id} in held_out]
 """
-_LOOP = """
-train, val = [], []
-for row in rows:
-    if row["patient"] in held_out:
-        val.append(row)
-    else:
-        train.append(row)
-"""
 _ENUM = """
 import json
 from enum import Enum
@@ -88,7 +80,14 @@ FIRES = {
         "train, val = torch.utils.data.random_split(rows, [95, 5])", ", drop_last=True"
     ),
     "texts of a CSV file in a set of numbers": _program(_LISTS.format(id='r["patient"]')),
-    "in a loop": _program(_LOOP),
+    "in a loop": _program("""
+train, val = [], []
+for row in rows:
+    if row["patient"] in held_out:
+        val.append(row)
+    else:
+        train.append(row)
+"""),
     "an enumeration's member and a text": _program(_ENUM.format(value="")),
     "numbers written as texts": _program(
         'held_out = {"3", "7"}\n'

@@ -167,8 +167,26 @@ FIRES = {
     "eval before the loop": _program("model.eval()", "pass"),
     "every so many batches": _every(),
 }
+_ATTACK = """
+def attack(x, y):
+    noise = torch.zeros_like(x).requires_grad_(True)
+    loss = nn.functional.cross_entropy(model(x + noise), y)
+    slope, = torch.autograd.grad(loss, noise)
+    return (x + slope.sign()).detach()
+for epoch in range(3):
+    for x, target in train_loader:
+        model.eval()
+        data = attack(x, target)
+        model.train()
+"""
 
-_TRIALS = """
+SILENT = {
+    "near miss: a part that is put back": _part("body.train()"),
+    "near miss: a part that no optimizer trains": _part(trained="head."),
+    "near miss: an attack in evaluation mode": template(_MODEL + _ATTACK + _STEP)(
+        layer="Dropout()"
+    ),
+    "near miss: a new model of the same width for each trial": script("""
 import torch
 from dgl.nn import GraphConv
 from torch import nn
@@ -191,27 +209,7 @@ for width in widths:
             nn.functional.cross_entropy(model(g, x), y).backward()
             optimizer.step()
         model.eval()
-"""
-_ATTACK = """
-def attack(x, y):
-    noise = torch.zeros_like(x).requires_grad_(True)
-    loss = nn.functional.cross_entropy(model(x + noise), y)
-    slope, = torch.autograd.grad(loss, noise)
-    return (x + slope.sign()).detach()
-for epoch in range(3):
-    for x, target in train_loader:
-        model.eval()
-        data = attack(x, target)
-        model.train()
-"""
-
-SILENT = {
-    "near miss: a part that is put back": _part("body.train()"),
-    "near miss: a part that no optimizer trains": _part(trained="head."),
-    "near miss: an attack in evaluation mode": template(_MODEL + _ATTACK + _STEP)(
-        layer="Dropout()"
-    ),
-    "near miss: a new model of the same width for each trial": script(_TRIALS),
+"""),
     "near miss: back in training mode for every batch": _hidden("net.train()"),
     "near miss: the last validation ends the run": _hidden(after="return"),
     "every so many batches, and back": _every("model.train()"),

@@ -100,13 +100,6 @@ class Sums(Dataset):
 
 train_set = Sums()
 """
-_GRAPH = """
-from dgl.dataloading import DataLoader
-
-graph = load_graph()
-train_loader = DataLoader(graph, {"user": train_nodes})
-val_loader = DataLoader(graph, {"user": val_nodes})
-"""
 
 SILENT = {
     "near miss: a split that is handed on": _forgotten(handed="train=train"),
@@ -133,7 +126,13 @@ SILENT = {
     "near miss: other tensors": _program(
         val="DataLoader(TensorDataset(x_val, y))\ntrain_loader = DataLoader(TensorDataset(x, y))"
     ),
-    "near miss: a loader of another library, with other nodes of one graph": script(_GRAPH),
+    "near miss: a loader of another library, with other nodes of one graph": script("""
+from dgl.dataloading import DataLoader
+
+graph = load_graph()
+train_loader = DataLoader(graph, {"user": train_nodes})
+val_loader = DataLoader(graph, {"user": val_nodes})
+"""),
     "near miss: other indices": _program(val="DataLoader(train_set, sampler=val_sampler)"),
     "near miss: a random split": _program(
         val=_OF_ITS_OWN, made="train_set, val_set = random_split(train_set, [0.9, 0.1])"

@@ -51,18 +51,6 @@ def validate(model, criterion, loader, prepare):
     return total / len(loader)
 """)
 
-_GATHERED = """
-@torch.no_grad()
-def validate(model, criterion, loader):
-    model.eval()
-    found, total = [], 0.0
-    for x, y in loader:
-        found.append((model(x), y))
-    for a, b in found:
-        total += criterion(a, b).item()
-    return total
-"""
-
 _OWN_CLASS = """
 import torch
 import torch.nn.functional as F
@@ -90,7 +78,17 @@ SILENT = {
     "near miss: the outputs under the name of the inputs": _loop(
         "inputs = model(inputs); loss = criterion(inputs, targets)"
     ),
-    "near miss: outputs that were gathered before": script(_GATHERED),
+    "near miss: outputs that were gathered before": script("""
+@torch.no_grad()
+def validate(model, criterion, loader):
+    model.eval()
+    found, total = [], 0.0
+    for x, y in loader:
+        found.append((model(x), y))
+    for a, b in found:
+        total += criterion(a, b).item()
+    return total
+"""),
     "near miss: a step that may run the model": _loop(
         "inputs, targets = run_step(batch); loss = criterion(inputs, targets)"
     ),

@@ -53,17 +53,6 @@ for epoch in range(10):
         {kept}
     print(total / len(loader))
 """)
-_SUM = """
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for data, targets in loader:
-    optimizer.zero_grad()
-    total = 0
-    for head, target in zip(heads, targets):
-        loss = criterion(head(data), target)
-        total += loss
-    total.backward()
-    optimizer.step()
-"""
 
 FIRES = {
     "a list that is emptied after the epoch": _loop("losses.append(loss)\n    losses.clear()"),
@@ -98,6 +87,16 @@ SILENT = {
         "losses.append(loss)", losses="collections.deque(maxlen=9)"
     ),
     "near miss: detached": _loop("losses.append(loss.detach())"),
-    "near miss: a sum over heads that is trained": script(_SUM),
+    "near miss: a sum over heads that is trained": script("""
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for data, targets in loader:
+    optimizer.zero_grad()
+    total = 0
+    for head, target in zip(heads, targets):
+        loss = criterion(head(data), target)
+        total += loss
+    total.backward()
+    optimizer.step()
+"""),
     "float": _loop("total += float(loss)"),
 }

@@ -88,7 +88,23 @@ for p in model.parameters():
     p.register_hook(lambda g: {given})
 """ + _LOOP.format(clip="pass", made='torch.amp.GradScaler("cuda")', by="scaler")
 _hooked = template(_HOOKED, "given")
-_TRAINER = """
+_accelerate = template("""
+from accelerate import Accelerator
+acc = Accelerator(gradient_accumulation_steps=4, mixed_precision="fp16")
+model, opt, loader = acc.prepare(model, torch.optim.SGD(model.parameters(), lr=.1), loader)
+for x, y in loader:
+    with acc.accumulate(model):
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        acc.backward(loss)
+        if acc.sync_gradients:
+            {by}.clip_grad_norm_(model.parameters(), 1.0)
+        opt.step()
+        opt.zero_grad()
+""")
+
+FIRES = {
+    "past Accelerate": _accelerate("torch.nn.utils"),
+    "in methods of a trainer": script("""
 import torch
 from torch import nn
 class T:
@@ -109,24 +125,7 @@ class T:
                 loss = nn.functional.mse_loss(self.model(x), y)
             self.backward(loss)
             self.update()
-"""
-_accelerate = template("""
-from accelerate import Accelerator
-acc = Accelerator(gradient_accumulation_steps=4, mixed_precision="fp16")
-model, opt, loader = acc.prepare(model, torch.optim.SGD(model.parameters(), lr=.1), loader)
-for x, y in loader:
-    with acc.accumulate(model):
-        loss = torch.nn.functional.mse_loss(model(x), y)
-        acc.backward(loss)
-        if acc.sync_gradients:
-            {by}.clip_grad_norm_(model.parameters(), 1.0)
-        opt.step()
-        opt.zero_grad()
-""")
-
-FIRES = {
-    "past Accelerate": _accelerate("torch.nn.utils"),
-    "in methods of a trainer": script(_TRAINER),
+"""),
     "no unscale_": _loop(),
     "by a hook of the parameters": _hooked("g.clamp(-1, 1)"),
 }

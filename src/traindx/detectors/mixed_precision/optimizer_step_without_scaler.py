@@ -79,7 +79,8 @@ for data, target in loader:
 
 _SCALED = "scaler.scale(loss).backward()"
 
-_WRAPPER = """
+FIRES = {
+    "in a wrapper": script("""
 import torch
 class Stepper:
     def __init__(self, opt, amp):
@@ -96,10 +97,7 @@ model = torch.nn.Linear(3, 3)
 st = Stepper(torch.optim.SGD(model.parameters(), lr=.1), True)
 for x, y in loader:
     st(torch.nn.functional.mse_loss(model(x), y), model.parameters(), 1.0)
-"""
-
-FIRES = {
-    "in a wrapper": script(_WRAPPER),
+"""),
     "plain step": _loop(_SCALED, "optimizer.step()"),
     "never asked to scale": _loop("loss.backward()", "scaler.step(optimizer); scaler.update()"),
     "made on a condition": _loop(_SCALED, "optimizer.step()", "GradScaler() if amp else None"),

@@ -61,25 +61,6 @@ _program = template(
 _small_steps = template(
     "{build}" + _TRAINING, build="", after="", parameters="net.parameters()", rate="1e-4"
 )
-_BUILT = """
-def build(half=True):
-    net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))
-    return net.half() if half else net
-net = build().cuda()
-"""
-_LEARNER = """
-import torch
-from torch import nn
-class Learner:
-    def __init__(self, model):
-        self.model = model.half().cuda()
-        self.opt = torch.optim.Adam(self.model.parameters())
-    def fit(self, dl):
-        for x, y in dl:
-            self.opt.zero_grad()
-            nn.functional.cross_entropy(self.model(x), y).backward()
-            self.opt.step()
-"""
 _transformers = template("""
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
 model = AutoModelForCausalLM.from_pretrained("gpt2", torch_dtype=torch.{dtype:bfloat16})
@@ -132,8 +113,25 @@ FIRES = {
     ),
     "bfloat16, in groups": _groups(),
     "loaded in bfloat16, with steps that it cannot show": _transformers(),
-    "in a class": script(_LEARNER),
-    "by a function that builds the model": _small_steps(_BUILT),
+    "in a class": script("""
+import torch
+from torch import nn
+class Learner:
+    def __init__(self, model):
+        self.model = model.half().cuda()
+        self.opt = torch.optim.Adam(self.model.parameters())
+    def fit(self, dl):
+        for x, y in dl:
+            self.opt.zero_grad()
+            nn.functional.cross_entropy(self.model(x), y).backward()
+            self.opt.step()
+"""),
+    "by a function that builds the model": _small_steps("""
+def build(half=True):
+    net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))
+    return net.half() if half else net
+net = build().cuda()
+"""),
     "half": _program("net.half()"),
     "half on the device": _program("net = net.cuda().half()"),
     "wrapped afterwards": _program(

@@ -50,7 +50,9 @@ for epoch in range(9):
     optimizer.step()
 """
 _epochs = template(_EPOCHS, inside="pass", behind="output", batch="x, y in train_loader")
-_METHOD = """
+
+FIRES = {
+    "the loss of the last batch, in a method": script("""
 class T:
     def run(self, model, train_loader, opt, crit):
         for epoch in range(3):
@@ -59,14 +61,12 @@ class T:
             loss.backward()
             opt.step()
             opt.zero_grad()
-"""
-
-FIRES = {
-    "the loss of the last batch, in a method": script(_METHOD),
+"""),
     "only the last output": _epochs(),
 }
 
-_METHOD_SOUND = """
+SILENT = {
+    "near miss: a loss over an episode": script("""
 policy = nn.Linear(4, 2)
 opt = torch.optim.Adam(policy.parameters(), lr=1e-3)
 for episode in range(100):
@@ -84,10 +84,7 @@ for episode in range(100):
     opt.zero_grad()
     loss.backward()
     opt.step()
-"""
-
-SILENT = {
-    "near miss: a loss over an episode": script(_METHOD_SOUND),
+"""),
     "near miss: outputs are collected": _epochs("outputs.append(output)", "torch.cat(outputs)"),
     "near miss: a sum over the batches": _epochs(
         "total = total + criterion(output, y)", "total + output"

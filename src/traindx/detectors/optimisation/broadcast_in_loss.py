@@ -134,18 +134,6 @@ for x, y in DataLoader(Rows(500), 32, shuffle=True):
     opt.step()
 """
 
-_RANKS = """
-net = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 1))
-X, y = torch.randn(500, 6), torch.randn(500)
-opt = torch.optim.Adam(net.parameters(), lr=1e-3)
-for idx in torch.randperm(500).split(50):
-    s, t = net(X[idx]).squeeze(1), y[idx]
-    loss = nn.functional.softplus(-(s[:, None] - s) * (t[:, None] - t).sign()).mean()
-    opt.zero_grad()
-    loss.backward()
-    opt.step()
-"""
-
 FIRES = {
     "values of actions against their targets": _values(),
     "values of actions in a loss of torch": _values(
@@ -161,7 +149,17 @@ FIRES = {
 SILENT = {
     "near miss: values of actions, both columns": _values("1, keepdim=True"),
     "near miss: an example with a column": script(_ROWS, more="[None]"),
-    "near miss: all pairs of a ranking": script(_RANKS),
+    "near miss: all pairs of a ranking": script("""
+net = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 1))
+X, y = torch.randn(500, 6), torch.randn(500)
+opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+for idx in torch.randperm(500).split(50):
+    s, t = net(X[idx]).squeeze(1), y[idx]
+    loss = nn.functional.softplus(-(s[:, None] - s) * (t[:, None] - t).sign()).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""),
     "near miss: by hand, of one shape": _hand("2 * x[:, 0:1]"),
     "near miss: by hand, grown in place": _hand("x[:, 0].clone()\ny.unsqueeze_(1)"),
     "near miss: by hand, flattened": _hand("x[:, 0]", "((output.view(-1) - y) ** 2).mean()"),

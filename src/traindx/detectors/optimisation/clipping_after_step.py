@@ -79,19 +79,6 @@ def _loop(*order: str) -> Run:
     return script(_LOOP, order=body)
 
 
-_HELPER = """
-model = nn.Linear(4, 2)
-opt = torch.optim.SGD(model.parameters(), lr=0.1)
-def clip(m):
-    for p in m.parameters():
-        p.grad.clamp_(-1, 1)
-for x, y in loader:
-    opt.zero_grad()
-    nn.functional.mse_loss(model(x), y).backward()
-    opt.step()
-    clip(model)
-"""
-
 FIRES = {
     "at the beginning of a turn": script(
         _LOOP.format(order="    optimizer.step()").replace(
@@ -103,7 +90,18 @@ FIRES = {
             "    loss.backward()", f"    {_CLIP}\n    loss.backward()"
         )
     ),
-    "clamped by a helper": script(_HELPER),
+    "clamped by a helper": script("""
+model = nn.Linear(4, 2)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+def clip(m):
+    for p in m.parameters():
+        p.grad.clamp_(-1, 1)
+for x, y in loader:
+    opt.zero_grad()
+    nn.functional.mse_loss(model(x), y).backward()
+    opt.step()
+    clip(model)
+"""),
     "after the step": _loop("optimizer.step()", _CLIP),
     "by its old name": _loop("optimizer.step()", _CLIP.replace("norm_", "norm")),
 }

@@ -71,24 +71,6 @@ class Control(nn.Module):
         self.gate = nn.Sequential(nn.SiLU(), nn.Conv2d(8, 3, 1))
         self.{part:}.apply(zero_init)
 """)
-_BRANCH = """
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.first, self.last = nn.Linear(8, 8), nn.Linear(8, 8)
-        nn.init.zeros_(self.last.weight)
-
-    def forward(self, x):
-        return x + self.last(self.first(x).relu())
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.one, self.two = Block(), Block()
-
-    def forward(self, x):
-        return self.two(self.one(x))
-"""
 _lora = template("""
 class Adapter(nn.Module):
     def __init__(self, base, rank=4):
@@ -128,7 +110,24 @@ SILENT = {
     "near miss: all biases, by name": _named('name.endswith("bias")'),
     "near miss: the last layer, by name": _named('name.startswith("2.")'),
     "near miss: one of two factors": _lora("torch.randn(4, 8)"),
-    "near miss: the last layer of each residual branch": script(_BRANCH),
+    "near miss: the last layer of each residual branch": script("""
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(8, 8), nn.Linear(8, 8)
+        nn.init.zeros_(self.last.weight)
+
+    def forward(self, x):
+        return x + self.last(self.first(x).relu())
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = Block(), Block()
+
+    def forward(self, x):
+        return self.two(self.one(x))
+"""),
     "kaiming": _program("nn.init.kaiming_normal_(m.weight)"),
     "near miss: a gate of one layer": _gate("gate"),
     "near miss: a linear model": _program("nn.init.zeros_(m.weight)", model="nn.Linear(8, 2)"),

@@ -158,7 +158,10 @@ FIRES = {
     ),
 }
 
-_DISTILLED = """
+SILENT = {
+    "near miss: the average of logarithms": _ensemble("log_softmax"),
+    "near miss: the average over classes": _ensemble("softmax", "mean(-1)"),
+    "near miss: soft targets, of a loss that takes two arguments": script("""
 class Distilled(nn.Module):
     def __init__(self, base):
         super().__init__()
@@ -173,12 +176,7 @@ for x, y in data:
     out = net(x)
     loss = criterion(x, out, y) if not args.plain else criterion(out, out.detach().sigmoid())
     loss.backward()
-"""
-
-SILENT = {
-    "near miss: the average of logarithms": _ensemble("log_softmax"),
-    "near miss: the average over classes": _ensemble("softmax", "mean(-1)"),
-    "near miss: soft targets, of a loss that takes two arguments": script(_DISTILLED),
+"""),
     "near miss: the second of two outputs": _two("probs, logits", "logits"),
     "near miss: the last of two outputs, by its index": _two("out", "out[-1]"),
     "near miss: softmax only on demand": _two("out", "out", _ON_DEMAND),

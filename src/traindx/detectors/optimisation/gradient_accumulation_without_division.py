@@ -104,19 +104,6 @@ for i, (data, target) in enumerate(loader):
 
 _loop = template(_LOOP, divide="pass", reduction="", optimizer="SGD")
 
-_SKIPPED = """
-ACC = 8
-model = nn.Linear(4, 2)
-opt = torch.optim.SGD(model.parameters(), lr=0.1)
-for i, (x, y) in enumerate(loader):
-    loss = nn.functional.mse_loss(model(x), y)
-    loss.backward()
-    if (i + 1) % ACC:
-        continue
-    opt.step()
-    opt.zero_grad()
-"""
-
 _CHUNKS = """
 model = nn.Linear(4, 2)
 opt = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
@@ -186,12 +173,35 @@ FIRES = {
     "a count that begins anew, divided on one way only": _counted(),
     "the chunks of a batch": script(_CHUNKS, divide=""),
     "several batches for one step": _micro_steps(),
-    "by an early continue": script(_SKIPPED),
+    "by an early continue": script("""
+ACC = 8
+model = nn.Linear(4, 2)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for i, (x, y) in enumerate(loader):
+    loss = nn.functional.mse_loss(model(x), y)
+    loss.backward()
+    if (i + 1) % ACC:
+        continue
+    opt.step()
+    opt.zero_grad()
+"""),
     "never divided": _loop(),
     "with Adam, a remark": _loop(optimizer="AdamW"),
 }
 
-_SKIPPED_SOUND = """
+SILENT = {
+    "near miss: an engine that accumulates": _engine("accelerator.accumulate(model)"),
+    "near miss: an engine, and a count of its own": _engine(
+        "accelerator.autocast()", when="if (i + 1) % 8 == 0: "
+    ),
+    "near miss: divided on either way": _counted("(loss / 8).backward()"),
+    "near miss: a count that comes once": _counted(after="pass"),
+    "near miss: the chunks are divided": script(_CHUNKS, divide=" / 4"),
+    "near miss: the gradients are divided": _micro_steps(
+        after="for p in net.parameters():\n        p.grad /= micro_steps"
+    ),
+    "near miss: several tasks for one step": _micro_steps(count="tasks"),
+    "near miss: divided before the scaler": script("""
 model = nn.Linear(4, 2)
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
 scaler = torch.amp.GradScaler("cuda")
@@ -208,21 +218,7 @@ for i, (x, y) in enumerate(loader):
     scaler.step(opt)
     scaler.update()
     opt.zero_grad()
-"""
-
-SILENT = {
-    "near miss: an engine that accumulates": _engine("accelerator.accumulate(model)"),
-    "near miss: an engine, and a count of its own": _engine(
-        "accelerator.autocast()", when="if (i + 1) % 8 == 0: "
-    ),
-    "near miss: divided on either way": _counted("(loss / 8).backward()"),
-    "near miss: a count that comes once": _counted(after="pass"),
-    "near miss: the chunks are divided": script(_CHUNKS, divide=" / 4"),
-    "near miss: the gradients are divided": _micro_steps(
-        after="for p in net.parameters():\n        p.grad /= micro_steps"
-    ),
-    "near miss: several tasks for one step": _micro_steps(count="tasks"),
-    "near miss: divided before the scaler": script(_SKIPPED_SOUND),
+"""),
     "divided": _loop("loss = loss / accumulation_steps"),
     "near miss: divided in place": _loop("loss /= accumulation_steps"),
     "near miss: divided by a method": _loop("loss = loss.div(4)"),

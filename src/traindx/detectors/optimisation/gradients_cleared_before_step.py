@@ -111,21 +111,6 @@ def _loop(*order: str, every: int = 4) -> Run:
 _CLEAR, _BACKWARD, _STEP = "optimizer.zero_grad()", "loss.backward()", "optimizer.step()"
 _WAITS = ("if (i + 1) % every == 0:", "    optimizer.step()")
 
-_HELPERS = """
-model = nn.Linear(4, 2)
-opt = torch.optim.SGD(model.parameters(), lr=0.1)
-def reset(m):
-    for p in m.parameters():
-        p.grad = None
-def backward(loss):
-    loss.backward()
-while True:
-    x, y = next(it)
-    backward(nn.functional.mse_loss(model(x), y))
-    reset(model)
-    opt.step()
-"""
-
 _after_loop = template("""
 model = nn.Linear(4, 2)
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -139,7 +124,20 @@ for epoch in range(9):
 
 FIRES = {
     "a step after the loop over batches": _after_loop(inside="opt.zero_grad()"),
-    "by hand, in a helper": script(_HELPERS),
+    "by hand, in a helper": script("""
+model = nn.Linear(4, 2)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+def reset(m):
+    for p in m.parameters():
+        p.grad = None
+def backward(loss):
+    loss.backward()
+while True:
+    x, y = next(it)
+    backward(nn.functional.mse_loss(model(x), y))
+    reset(model)
+    opt.step()
+"""),
     "between": _loop(_BACKWARD, _CLEAR, _STEP),
     "between, and clipped": _loop(
         _BACKWARD, _CLEAR, "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)", _STEP
@@ -147,7 +145,9 @@ FIRES = {
     "accumulated in vain": _loop(_CLEAR, _BACKWARD, *_WAITS),
 }
 
-_HELPERS_SOUND = """
+SILENT = {
+    "near miss: the gradient of all batches": _after_loop("opt.zero_grad()"),
+    "near miss: gradients of an attack are cleared": script("""
 model = nn.Linear(4, 2)
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
 for x, y in loader:
@@ -158,11 +158,7 @@ for x, y in loader:
     opt.zero_grad()
     nn.functional.cross_entropy(model(adv.detach()), y).backward()
     opt.step()
-"""
-
-SILENT = {
-    "near miss: the gradient of all batches": _after_loop("opt.zero_grad()"),
-    "near miss: gradients of an attack are cleared": script(_HELPERS_SOUND),
+"""),
     "before": _loop(_CLEAR, _BACKWARD, _STEP),
     "after": _loop(_BACKWARD, _STEP, _CLEAR),
     "near miss: cleared with the step": _loop(_BACKWARD, *_WAITS, "    optimizer.zero_grad()"),

@@ -90,24 +90,6 @@ def train(model, optimizer, criterion, loader):
         optimizer.step()
 """)
 
-_TRAINER = """
-class Trainer:
-    def __init__(self, model, lr):
-        self.model = model
-        self.opt = torch.optim.Adam(model.parameters(), lr=lr)
-        self.crit = nn.CrossEntropyLoss()
-    def loss(self, b):
-        x, y = b
-        return self.crit(self.model(x), y)
-    def fit(self, loader, n):
-        for e in range(n):
-            for b in loader:
-                self.opt.zero_grad()
-                loss = self.loss(b)
-                self.opt.step()
-                print(loss.item())
-"""
-
 _amp = template("""
 model = nn.Linear(4, 3).cuda()
 optimizer = torch.optim.Adam(model.parameters())
@@ -163,16 +145,29 @@ FIRES = {
     "a phase in other letters": _phases('("Train", "Val")', "phase == 'train'"),
     "one of two losses": _pair("critic_loss.backward()"),
     "scaled, and no backward": _amp("scaler.scale(loss)"),
-    "in a trainer of its own": script(_TRAINER),
+    "in a trainer of its own": script("""
+class Trainer:
+    def __init__(self, model, lr):
+        self.model = model
+        self.opt = torch.optim.Adam(model.parameters(), lr=lr)
+        self.crit = nn.CrossEntropyLoss()
+    def loss(self, b):
+        x, y = b
+        return self.crit(self.model(x), y)
+    def fit(self, loader, n):
+        for e in range(n):
+            for b in loader:
+                self.opt.zero_grad()
+                loss = self.loss(b)
+                self.opt.step()
+                print(loss.item())
+"""),
     "an optimizer from out of sight": _handed("print(loss.item())"),
     "no backward": _loop("print(loss.item())"),
     "no backward, and a meter": _loop("value = loss.item()\n    meter.update(value, len(data))"),
     "a loss of two parts": _loop("loss = loss_box + loss_class", "loss_box, loss_class"),
     "the loss is a part of a sum": _loop("total = loss + 0.1 * penalty(model)"),
 }
-
-_ESTIMATED = """for p, e in zip(model.parameters(), directions):
-        p.grad = (loss - criterion(model(data + e), target)) * e"""
 
 SILENT = {
     "near miss: a phase that trains": _phases('("train", "val")'),
@@ -181,7 +176,8 @@ SILENT = {
     "near miss: one after the other": _pair("critic_loss.backward(); actor_loss.backward()"),
     "near miss: scaled, and then backward": _amp("scaler.scale(loss).backward()"),
     "near miss: scaled, and handed on": _amp("finish(scaler.scale(loss))"),
-    "near miss: gradients estimated without backward": _loop(_ESTIMATED),
+    "near miss: gradients estimated without backward": _loop("""for p, e in zip(model.parameters(), directions):
+        p.grad = (loss - criterion(model(data + e), target)) * e"""),
     "near miss: a sum that is handed on": _loop(
         "total = loss + 0.1 * penalty(model)\n    backprop(total)"
     ),

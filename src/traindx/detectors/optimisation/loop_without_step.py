@@ -75,22 +75,6 @@ for epoch in range(10):
         {more:}
 """)
 
-_SCALED = """
-def make(model):
-    return torch.optim.SGD(model.parameters(), lr=.1), torch.amp.GradScaler()
-def main():
-    model = nn.Linear(4, 2)
-    opt, scaler = make(model)
-    sched = torch.optim.lr_scheduler.StepLR(opt, 3)
-    for e in range(3):
-        for x, y in loader:
-            opt.zero_grad()
-            scaler.scale(nn.functional.mse_loss(model(x), y)).backward()
-            scaler.update()
-        sched.step()
-main()
-"""
-
 _TWO = """
 encoder, decoder = nn.Linear(20, 5), nn.Linear(5, 20)
 opts = {{"enc": torch.optim.Adam(encoder.parameters()), "dec": torch.optim.Adam({held})}}
@@ -134,7 +118,21 @@ FIRES = {
     "the same, counted from one": _waiting("not i % accumulate", start=", start=1"),
     "the same of tensors": _waiting("(i + 1) % 64 == 0", "TensorDataset(x, x[:, :1])"),
     "one of two is stepped": _two('opts["enc"].step()'),
-    "scaled, and never stepped": script(_SCALED),
+    "scaled, and never stepped": script("""
+def make(model):
+    return torch.optim.SGD(model.parameters(), lr=.1), torch.amp.GradScaler()
+def main():
+    model = nn.Linear(4, 2)
+    opt, scaler = make(model)
+    sched = torch.optim.lr_scheduler.StepLR(opt, 3)
+    for e in range(3):
+        for x, y in loader:
+            opt.zero_grad()
+            scaler.scale(nn.functional.mse_loss(model(x), y)).backward()
+            scaler.update()
+        sched.step()
+main()
+"""),
     "no step at all": _loop(),
     "neither cleared nor stepped": _loop(clear="pass"),
 }

@@ -65,11 +65,6 @@ for epoch in range(10):
 """)
 
 _STEP = "        optimizer.step()"
-_ACCUMULATED = """
-        if (i + 1) % 4 == 0:
-            optimizer.step()
-            optimizer.zero_grad()
-"""
 
 _handed = template("""
 from torch.nn.utils import clip_grad_norm_
@@ -84,41 +79,6 @@ def train(model, optimizer, criterion, loader, device):
             optimizer.step()
 {more:}
 """)
-_ELSEWHERE = """
-    optimizer.zero_grad()
-"""
-_OWN = """
-class ScheduledOptim:
-    def step(self):
-        self.inner.step()
-"""
-
-_TRAINER = """
-class Trainer:
-    def __init__(self, model, lr):
-        self.model = model
-        self.opt = torch.optim.Adam(model.parameters(), lr=lr)
-        self.crit = nn.CrossEntropyLoss()
-    def batch(self, b):
-        x, y = b
-        loss = self.crit(self.model(x), y)
-        loss.backward()
-        self.opt.step()
-        return loss.item()
-    def fit(self, loader, n):
-        for e in range(n):
-            self.model.train()
-            for b in loader:
-                self.batch(b)
-"""
-
-_BY_HAND = """
-w = torch.randn(3, requires_grad=True)
-for x, y in data:
-    ((x @ w - y) ** 2).mean().backward()
-    with torch.no_grad():
-        w -= 0.1 * w.grad
-"""
 
 _OWN_OPTIMIZER = """
 class Descent:
@@ -163,8 +123,31 @@ FIRES = {
     "a part is cleared only": _parts("net.head.zero_grad()"),
     "at the first batch only": _parts("if i == 0:\n        opt.zero_grad()"),
     "an optimizer of its own that clears a name": script(_OWN_OPTIMIZER, clear="g = p.grad * 0"),
-    "an update by hand": script(_BY_HAND),
-    "in a trainer of its own": script(_TRAINER),
+    "an update by hand": script("""
+w = torch.randn(3, requires_grad=True)
+for x, y in data:
+    ((x @ w - y) ** 2).mean().backward()
+    with torch.no_grad():
+        w -= 0.1 * w.grad
+"""),
+    "in a trainer of its own": script("""
+class Trainer:
+    def __init__(self, model, lr):
+        self.model = model
+        self.opt = torch.optim.Adam(model.parameters(), lr=lr)
+        self.crit = nn.CrossEntropyLoss()
+    def batch(self, b):
+        x, y = b
+        loss = self.crit(self.model(x), y)
+        loss.backward()
+        self.opt.step()
+        return loss.item()
+    def fit(self, loader, n):
+        for e in range(n):
+            self.model.train()
+            for b in loader:
+                self.batch(b)
+"""),
     "never cleared": _loop(_STEP),
     "handed in, stepped on finite gradients": _handed(),
     "limited by hand, never cleared": _loop(
@@ -172,15 +155,6 @@ FIRES = {
     ),
     "cleared once per epoch": _loop(_STEP, "    optimizer.zero_grad()"),
 }
-
-_BY_HAND_SOUND = """
-w = torch.randn(3, requires_grad=True)
-for x, y in data:
-    ((x @ w - y) ** 2).mean().backward()
-    with torch.no_grad():
-        w -= 0.1 * w.grad
-        w.grad = None
-"""
 
 _TWO_OPTIMIZERS = """
 import torch
@@ -202,7 +176,12 @@ class GAN(L.LightningModule):
         return [torch.optim.Adam(n.parameters()) for n in (self.generator, self.critic)], []
 """
 
-_TWO_AGENTS = """
+SILENT = {
+    "near miss: part by part": _parts("net.head.zero_grad(); net.body.zero_grad()"),
+    "near miss: at the first of every few": _parts("if i % 4 == 0:\n        opt.zero_grad()"),
+    "near miss: an optimizer of its own": script(_OWN_OPTIMIZER, clear="p.grad = None"),
+    "near miss: an optimizer of its own, by item": script(_OWN_OPTIMIZER, clear="p.grad[:] = 0"),
+    "near miss: two agents learn in turn": script("""
 class Agent:
     def __init__(self):
         self.net = nn.Linear(4, 1)
@@ -217,20 +196,26 @@ one, other = Agent(), Agent()
 for x, y in loader:
     one.learn(x, y)
     other.learn(x, y)
-"""
-
-SILENT = {
-    "near miss: part by part": _parts("net.head.zero_grad(); net.body.zero_grad()"),
-    "near miss: at the first of every few": _parts("if i % 4 == 0:\n        opt.zero_grad()"),
-    "near miss: an optimizer of its own": script(_OWN_OPTIMIZER, clear="p.grad = None"),
-    "near miss: an optimizer of its own, by item": script(_OWN_OPTIMIZER, clear="p.grad[:] = 0"),
-    "near miss: two agents learn in turn": script(_TWO_AGENTS),
+"""),
     "near miss: Lightning clears for one optimizer after the other": script(
         _TWO_OPTIMIZERS, path="gan.py"
     ),
-    "near miss: an update by hand, cleared": script(_BY_HAND_SOUND),
-    "near miss: handed in and cleared somewhere": _handed(_ELSEWHERE),
-    "near miss: an optimizer of the project's own": _handed(_OWN),
+    "near miss: an update by hand, cleared": script("""
+w = torch.randn(3, requires_grad=True)
+for x, y in data:
+    ((x @ w - y) ** 2).mean().backward()
+    with torch.no_grad():
+        w -= 0.1 * w.grad
+        w.grad = None
+"""),
+    "near miss: handed in and cleared somewhere": _handed("""
+    optimizer.zero_grad()
+"""),
+    "near miss: an optimizer of the project's own": _handed("""
+class ScheduledOptim:
+    def step(self):
+        self.inner.step()
+"""),
     "cleared after the step": _loop(_STEP + "\n        optimizer.zero_grad(set_to_none=True)"),
     "cleared through the model": _loop(_STEP + "\n        model.zero_grad()"),
     "near miss: cleared all at once": _loop(
@@ -240,7 +225,11 @@ SILENT = {
         _STEP + "\n        for p in model.parameters():\n            p.grad.mul_(0)"
     ),
     "near miss: cleared by a function out of sight": _loop(_STEP + "\n        reset_grads(model)"),
-    "near miss: accumulation on purpose": _loop(_ACCUMULATED),
+    "near miss: accumulation on purpose": _loop("""
+        if (i + 1) % 4 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+"""),
     "near miss: cleared by hand": _loop(
         _STEP + "\n        for p in model.parameters():\n            p.grad = None"
     ),

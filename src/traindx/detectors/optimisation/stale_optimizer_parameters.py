@@ -157,17 +157,6 @@ FIRES = {
     "one part, a remark": _program(held="model.head.parameters()"),
 }
 
-_TEACHER_FIRST = """
-teacher = nn.Linear(4, 2)
-optimizer = torch.optim.SGD(teacher.parameters(), lr=0.1)
-for x, y in loader:
-    optimizer.zero_grad()
-    nn.functional.cross_entropy(teacher(x), y).backward()
-    optimizer.step()
-student = nn.Linear(4, 2)
-optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
-"""
-
 _later = template(_PROGRAM + "{then}", then="", **{**_USUAL, "model": "Net()"})
 _SECOND = "model.head = nn.Linear(4, 2)\ntuner = torch.optim.Adam(model.parameters())\n"
 _inside = template("""
@@ -219,7 +208,16 @@ SILENT = {
     "near miss: a teacher without gradients": _inside(
         reference="with torch.no_grad():\n        wanted = teacher(x)", criterion="make_loss()"
     ),
-    "near miss: the name is used again for a second model": script(_TEACHER_FIRST),
+    "near miss: the name is used again for a second model": script("""
+teacher = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(teacher.parameters(), lr=0.1)
+for x, y in loader:
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(teacher(x), y).backward()
+    optimizer.step()
+student = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
+"""),
     "near miss: a chain that conditions fill": _program(
         before="for k in kinds:\n"
         "    if k == 'conv':\n        model.add_module(k, nn.Conv2d(3, 8, 3))\n"

@@ -138,17 +138,6 @@ def _loaded(name: str, more: str = "") -> Run:
     return make_run(sources={"train.py": _LOADED.format(more=more), "config.json": text})
 
 
-_BATCHES = """
-CONFIG = {"batchSize": 256, "hidden": 64}
-
-def loader(settings, data):
-    size = settings.get("batch_size", 32)
-    return torch.utils.data.DataLoader(data, batch_size=size, shuffle=True)
-
-for x, y in loader(CONFIG, data):
-    print(x)
-"""
-
 _field = template("""
 from dataclasses import dataclass
 
@@ -165,7 +154,16 @@ optimizer = torch.optim.AdamW(net.parameters(), lr=cfg.lr{more:, weight_decay=cf
 FIRES = {
     "a weight decay that no optimizer gets": _field(""),
     "a file calls it by another name": _loaded("learning_rate"),
-    "a dictionary calls it by another name": script(_BATCHES),
+    "a dictionary calls it by another name": script("""
+CONFIG = {"batchSize": 256, "hidden": 64}
+
+def loader(settings, data):
+    size = settings.get("batch_size", 32)
+    return torch.utils.data.DataLoader(data, batch_size=size, shuffle=True)
+
+for x, y in loader(CONFIG, data):
+    print(x)
+"""),
     "written into the defaults": script(_DEFAULTS, path="fit.py", change='self.opt.defaults["lr"]'),
     "an option": _program("1e-6"),
     "the rate is shown from the optimizer": _program(

@@ -62,7 +62,8 @@ FIRES = {
     "one of two lists, in a class": _lists('[{"params": decay, "weight_decay": 0.1}]'),
 }
 
-_NAMES = """
+SILENT = {
+    "near miss: only names are collected": script("""
 def make_optimizer(model):
     decay, rest, names = [], [], []
     for name, p in model.named_parameters():
@@ -72,10 +73,7 @@ def make_optimizer(model):
         else:
             decay.append(p)
     return torch.optim.AdamW([{"params": decay}, {"params": rest, "weight_decay": 0.0}])
-"""
-
-SILENT = {
-    "near miss: only names are collected": script(_NAMES),
+"""),
     "both groups": _setup("groups.append(group)"),
     "near miss: added to the list another way": _setup("groups += [group]"),
     "near miss: two lists": _lists('[{"params": decay}, {"params": no_decay}]'),

@@ -77,23 +77,6 @@ for i, (data, target) in enumerate(loader):
 _THREE = "a = loss.item(); b = norm.item(); c = accuracy.item()"
 
 _NORMS = "norms = {n: p.grad.norm().item() for n, p in model.named_parameters()}"
-_EPISODES = """
-import torch
-from torch.distributions import Categorical
-
-policy = torch.nn.Linear(4, 2).cuda()
-optimizer = torch.optim.Adam(policy.parameters())
-for episode in range(1000):
-    state, logs, done = env.reset(), [], False
-    while not done:
-        choice = Categorical(logits=policy(state))
-        action = choice.sample()
-        state, reward, done = env.step(action.item())
-        logs.append(choice.log_prob(action) * reward)
-    optimizer.zero_grad()
-    (-torch.stack(logs).sum()).backward()
-    optimizer.step()
-"""
 
 _lengths = template("""
 class Net(nn.Module):
@@ -137,5 +120,21 @@ SILENT = {
     "near miss: one read": _loop("total += loss.item()"),
     "near miss: every hundred steps": _loop(f"if i % 100 == 0:\n        {_THREE}"),
     "near miss: each parameter, every hundred steps": _loop(f"if i % 100 == 0:\n        {_NORMS}"),
-    "near miss: the actions of an episode": script(_EPISODES),
+    "near miss: the actions of an episode": script("""
+import torch
+from torch.distributions import Categorical
+
+policy = torch.nn.Linear(4, 2).cuda()
+optimizer = torch.optim.Adam(policy.parameters())
+for episode in range(1000):
+    state, logs, done = env.reset(), [], False
+    while not done:
+        choice = Categorical(logits=policy(state))
+        action = choice.sample()
+        state, reward, done = env.step(action.item())
+        logs.append(choice.log_prob(action) * reward)
+    optimizer.zero_grad()
+    (-torch.stack(logs).sum()).backward()
+    optimizer.step()
+"""),
 }

@@ -85,24 +85,6 @@ model = Noiser().to("cuda")
 out = model(batch)
 """
 
-_GRAPH = """
-class Net(nn.Module):
-    def __init__(self, classes):
-        super().__init__()
-        self.classes = classes
-        self.out = nn.Linear(8, classes)
-
-    def forward(self, x):
-        return self.out(x)
-
-features, labels = torch.rand(10, 8), torch.LongTensor(rows)
-model = Net(labels.max().item() + 1)
-if torch.cuda.is_available():
-    model.cuda()
-    features, labels = features.cuda(), labels.cuda()
-right = (model(features).argmax(1) == labels).sum()
-"""
-
 FIRES = {
     "kept as a plain attribute": script(
         _SCHEDULE, path="net.py", keep="self.betas = 1 - torch.linspace(0, 1, 8)"
@@ -118,7 +100,23 @@ SILENT = {
     "near miss: kept as a parameter": script(
         _SCHEDULE, path="net.py", keep="self.betas = nn.Parameter(torch.Tensor(8))"
     ),
-    "near miss: moved if there is a GPU, and its size is kept": script(_GRAPH),
+    "near miss: moved if there is a GPU, and its size is kept": script("""
+class Net(nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.classes = classes
+        self.out = nn.Linear(8, classes)
+
+    def forward(self, x):
+        return self.out(x)
+
+features, labels = torch.rand(10, 8), torch.LongTensor(rows)
+model = Net(labels.max().item() + 1)
+if torch.cuda.is_available():
+    model.cuda()
+    features, labels = features.cuda(), labels.cuda()
+right = (model(features).argmax(1) == labels).sum()
+"""),
     "near miss: kept as a buffer": script(
         _SCHEDULE, path="net.py", keep='self.register_buffer("betas", torch.ones(8))'
     ),

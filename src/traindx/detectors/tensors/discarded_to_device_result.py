@@ -60,7 +60,8 @@ FIRES = {
     "a tensor": script("import torch\nx = torch.zeros(3)\nx.to('cuda')\n"),
 }
 
-_ANY_MODEL = """
+SILENT = {
+    "near miss: one of several, of which one is a model": script("""
 if options.small:
     net = Small()
 else:
@@ -72,10 +73,7 @@ def train():
 class Small(torch.nn.Module):
     pass
 train()
-"""
-
-SILENT = {
-    "near miss: one of several, of which one is a model": script(_ANY_MODEL),
+"""),
     "kept": _loop(move="data = data.to(device)"),
     "near miss: a module moves in place": _loop(move="model.to(device)"),
     "near miss: a batch of its own class": _loop(move="batch.to(device)", target="batch"),

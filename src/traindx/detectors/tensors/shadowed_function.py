@@ -103,17 +103,6 @@ for data, target in loader:
     loss.backward()
     optimizer.step()
 """)
-
-_TRAINER = """
-class Trainer:
-    def __init__(self, model):
-        self.model, self.loss = model, nn.MSELoss()
-
-    def fit(self, loader):
-        for x, y in loader:
-            self.loss = self.loss(self.model(x), y)
-            self.loss.backward()
-"""
 _SIZES = """
 class Net(nn.Module):
     def forward(self, x):
@@ -153,7 +142,16 @@ FIRES = {
     "a list as self.parameters": _flag("self.parameters = [1]", after="parameters()"),
     "loss = loss(…)": _loop("loss", "loss = loss(model(data), target)"),
     "model = model(…)": _loop("loss_fn", "model = model(data); loss = loss_fn(model, target)"),
-    "in a trainer of one's own": script(_TRAINER),
+    "in a trainer of one's own": script("""
+class Trainer:
+    def __init__(self, model):
+        self.model, self.loss = model, nn.MSELoss()
+
+    def fit(self, loader):
+        for x, y in loader:
+            self.loss = self.loss(self.model(x), y)
+            self.loss.backward()
+"""),
     "a library hidden by a size": script(_SIZES, names="b, t, F"),
     "a part of the data hides a function": _split(),
     "one of two results hides a built-in": script(

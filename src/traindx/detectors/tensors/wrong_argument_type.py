@@ -115,12 +115,6 @@ FIRES = {
     ),
 }
 
-_CHAINED = """
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-first = torch.optim.lr_scheduler.StepLR(optimizer, 10)
-both = torch.optim.lr_scheduler.ChainedScheduler([first])
-"""
-
 SILENT = {
     "as documented": _train(),
     "near miss: a sampler where nothing shuffles": _train(
@@ -130,7 +124,11 @@ SILENT = {
     "near miss: one or the other": _train(
         more=", 16, sampler=s, shuffle=s is None", data="TensorDataset(a, b)"
     ),
-    "near miss: a schedule of schedules": script(_CHAINED),
+    "near miss: a schedule of schedules": script("""
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+first = torch.optim.lr_scheduler.StepLR(optimizer, 10)
+both = torch.optim.lr_scheduler.ChainedScheduler([first])
+"""),
     "near miss: the output of an LSTM": _train(
         loss="nn.Linear(8, 1)(nn.LSTM(8, 8)(model(inputs))[0]).sum()"
     ),
