@@ -2,9 +2,8 @@
 
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.shapes.structure import is_test_file
-from traindx.analysis.program.training.claims import finding, source_text
+from traindx.analysis.program.training.claims import finding, program_of, source_text
 from traindx.analysis.program.training.operations import operation_of
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

@@ -6,8 +6,8 @@ from traindx.analysis.program.training.claims import (
     finding,
     insert_first,
     move_first,
+    program_of,
 )
-from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.super_calls import BareCall, EarlyLayer, unready_modules
 from traindx.examples import script, template
 from traindx.registry import Finding, Findings, Run, detector

@@ -3,10 +3,10 @@
 from traindx.analysis.program.training.claims import (
     finding,
     insert_argument_after,
+    program_of,
     source_text,
 )
 from traindx.analysis.program.training.linear_stacks import LinearStack, linear_stacks
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import script, template
 from traindx.registry import Finding, Findings, Run, Strength, detector
 

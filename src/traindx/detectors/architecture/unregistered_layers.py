@@ -5,7 +5,7 @@ from traindx.analysis.program.execution.values import (
     Instance,
     Table,
 )
-from traindx.analysis.program.training.claims import finding, replace, source_text
+from traindx.analysis.program.training.claims import each_place, finding, replace, source_text
 from traindx.analysis.program.training.layers import (
     Assigned,
     is_bare_leaf,
@@ -13,7 +13,6 @@ from traindx.analysis.program.training.layers import (
     is_parameter,
     layer_kind,
 )
-from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.stray_layers import made_in_forward, stray_members
 from traindx.examples import template
 from traindx.registry import Finding, Findings, Run, detector

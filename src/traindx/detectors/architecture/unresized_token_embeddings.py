@@ -3,8 +3,7 @@
 from traindx.analysis.errors.passed_lines import unless_passed
 from traindx.analysis.program.shapes.structure import is_test_file
 from traindx.analysis.program.training.acts import Do
-from traindx.analysis.program.training.claims import finding, line_of
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import finding, line_of, program_of
 from traindx.analysis.program.training.vocabularies import UnresizedTable, unresized_tables
 from traindx.examples import template
 from traindx.registry import Finding, Findings, Run, detector

@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import cite, finding, program_of
 from traindx.analysis.program.training.idle_layers import (
     IdleMembers,
 )
-from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.unused_parts import (
     UnusedLayer,
     unreached_members,

@@ -1,7 +1,6 @@
 from traindx.analysis.program.execution.values import Result, Value
 from traindx.analysis.program.training.adversarial_turns import lost_turns
-from traindx.analysis.program.training.claims import finding, replace, source_text
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import finding, program_of, replace, source_text
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

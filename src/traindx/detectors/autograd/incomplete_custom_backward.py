@@ -1,8 +1,7 @@
 """A custom autograd function whose backward does not fit its forward."""
 
-from traindx.analysis.program.training.claims import finding, shown
+from traindx.analysis.program.training.claims import finding, program_of, shown
 from traindx.analysis.program.training.custom_functions import custom_functions
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding, shown
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding, shown
 from traindx.analysis.program.training.saved_tensors import all_overwritten
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector

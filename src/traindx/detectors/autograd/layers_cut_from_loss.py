@@ -1,11 +1,10 @@
 """Layers that the optimizer holds are cut off from the loss."""
 
 from traindx.analysis.program.execution.values import Part, Result, Value
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.feeds import CutLayer, cut_layers
 from traindx.analysis.program.training.gradients import Cut
 from traindx.analysis.program.training.operations import name_of_operation
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import template
 from traindx.registry import Finding, Findings, Run, detector
 

@@ -1,8 +1,7 @@
 """A model passes its own features through a step function."""
 
-from traindx.analysis.program.training.claims import finding, node_of, source_text
+from traindx.analysis.program.training.claims import each_place, finding, node_of, source_text
 from traindx.analysis.program.training.flat_operations import flat_steps
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

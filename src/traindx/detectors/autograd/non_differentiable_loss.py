@@ -1,8 +1,7 @@
 """A loss is computed on values that have no gradient."""
 
-from traindx.analysis.program.training.claims import finding, shown
+from traindx.analysis.program.training.claims import each_place, finding, shown
 from traindx.analysis.program.training.flat_operations import flat_losses, name_of_flat
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

@@ -1,8 +1,7 @@
 """Two backward passes run through one graph, and the first one frees it."""
 
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.graphs import FreedGraph, freed_graphs
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
 from traindx.registry import Finding, Findings, Run, detector
 

@@ -1,8 +1,7 @@
 """The loss of a training step is computed where no gradients are recorded."""
 
-from traindx.analysis.program.training.claims import finding, shown
+from traindx.analysis.program.training.claims import each_place, finding, program_of, shown
 from traindx.analysis.program.training.gradient_switches import left_off
-from traindx.analysis.program.training.program import each_place, program_of
 from traindx.analysis.program.training.severance import unrecorded_losses
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector

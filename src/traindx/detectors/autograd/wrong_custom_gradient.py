@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import finding, shown
+from traindx.analysis.program.training.claims import finding, program_of, shown
 from traindx.analysis.program.training.custom_functions import custom_functions
-from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.slopes import wrong_slope
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector

@@ -121,7 +121,8 @@ SILENT = {
     ),
     "near miss: a model for every turn": script(_SEARCH),
     "near miss: every turn takes another model": script(_CANDIDATES),
-    "near miss: gathered from shards": _loop("""with FSDP.state_dict_type(model, StateDictType.FULL_STATE_DICT):
+    "near miss: gathered from shards": _loop("""\
+with FSDP.state_dict_type(model, StateDictType.FULL_STATE_DICT):
                 best_state = model.state_dict()"""),
     "near miss: copied in the next line": _loop(
         "best_state = model.state_dict()\n            best_state = copy.deepcopy(best_state)"

@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding, replace_value
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding, replace_value
 from traindx.analysis.program.training.seeds import timed_algorithms
 from traindx.examples import script
 from traindx.registry import Findings, Run, Strength, detector

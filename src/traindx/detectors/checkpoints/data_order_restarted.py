@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding
-from traindx.analysis.program.training.program import each_place, program_of
+from traindx.analysis.program.training.claims import each_place, finding, program_of
 from traindx.analysis.program.training.resumed_order import lost_orders, restarted_counts
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector

@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding, source_text
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding, source_text
 from traindx.analysis.program.training.seeds import early_draws
 from traindx.examples import TRAINING, template
 from traindx.registry import Findings, Run, detector

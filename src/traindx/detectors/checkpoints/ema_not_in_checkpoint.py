@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding
-from traindx.analysis.program.training.program import Story, each_place
+from traindx.analysis.program.training.claims import Story, each_place, finding
 from traindx.analysis.program.training.weight_averages import LostAverage, lost_averages
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector

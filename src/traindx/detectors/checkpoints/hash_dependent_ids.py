@@ -1,8 +1,7 @@
 """Texts get their numbers from the order of a set or from Python's hash."""
 
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.hash_order import hash_ordered, hashed_texts
-from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.seeds import seeded, trains
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector

@@ -1,6 +1,5 @@
 from traindx.analysis.program.execution.values import constant
-from traindx.analysis.program.training.claims import finding, node_of
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding, node_of
 from traindx.analysis.program.training.worker_seeds import shared_draws
 from traindx.examples import template
 from traindx.registry import Findings, Run, Strength, detector

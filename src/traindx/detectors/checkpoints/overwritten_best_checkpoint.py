@@ -1,6 +1,5 @@
 from traindx.analysis.program.training.best_files import overwritten_best
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import cite, each_place, finding
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.random_states import lost_random_states
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector

@@ -1,7 +1,6 @@
 from traindx.analysis.program.training.checkpoints import states_taken
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.kinds import Kind
-from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.restoration import bare_weights
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, Strength, detector

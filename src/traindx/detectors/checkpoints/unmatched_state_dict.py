@@ -1,8 +1,7 @@
 """A state is loaded into a model that has none of its keys."""
 
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.kinds import Kind
-from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.restoration import asked_in_vain
 from traindx.analysis.program.training.state_keys import ForeignState, foreign_states
 from traindx.examples import template

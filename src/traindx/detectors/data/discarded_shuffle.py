@@ -1,7 +1,6 @@
 """The data are shuffled into a copy, and the copy is thrown away."""
 
-from traindx.analysis.program.training.claims import finding, source_text
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import finding, program_of, source_text
 from traindx.analysis.program.training.shuffled_copies import dropped_shuffles
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector

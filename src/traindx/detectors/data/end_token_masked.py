@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import cited, finding, node_of
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import cited, each_place, finding, node_of
 from traindx.analysis.program.training.token_labels import untrained_ends
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector

@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import cite, finding, site_of
+from traindx.analysis.program.training.claims import cite, each_place, finding, site_of
 from traindx.analysis.program.training.file_order import out_of_step
-from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.table_order import unpaired_rows
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector

@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import cited, finding, node_of
+from traindx.analysis.program.training.claims import cited, each_place, finding, node_of
 from traindx.analysis.program.training.kept_prompts import prompts_kept
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding, location_of, source_text
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding, location_of, source_text
 from traindx.analysis.program.training.row_order import disturbances
 from traindx.examples import TRAINING, script, template
 from traindx.registry import Findings, Run, Strength, detector

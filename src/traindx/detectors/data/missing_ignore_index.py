@@ -1,8 +1,7 @@
 from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import cite, finding, program_of
 from traindx.analysis.program.training.counted_padding import CountedPadding, counted_padding
 from traindx.analysis.program.training.ignored_padding import OtherIndex, other_indices
-from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.token_labels import padded_labels
 from traindx.examples import template
 from traindx.registry import Finding, Findings, Run, Strength, detector

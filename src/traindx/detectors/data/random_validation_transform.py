@@ -4,8 +4,7 @@ from traindx.analysis.program.training.augmentation import (
     AugmentedEvaluation,
     augmented_evaluations,
 )
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.program import Story, each_place
+from traindx.analysis.program.training.claims import Story, cite, each_place, finding
 from traindx.analysis.program.training.random_data import RandomData, random_held_out_data
 from traindx.analysis.program.training.random_layers import RandomLayer, random_layers
 from traindx.examples import script, template

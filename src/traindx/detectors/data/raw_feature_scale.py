@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import cited, finding
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import cited, each_place, finding
 from traindx.analysis.program.training.raw_scales import RawInput, raw_inputs
 from traindx.examples import script, template
 from traindx.registry import Finding, Findings, Run, Strength, detector

@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import cited, finding
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import cited, each_place, finding
 from traindx.analysis.program.training.raw_scales import RawTarget, raw_targets
 from traindx.examples import template
 from traindx.registry import Finding, Findings, Run, detector

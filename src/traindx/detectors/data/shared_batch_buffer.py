@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.shared_buffers import SharedBuffer, shared_buffers
 from traindx.examples import template
 from traindx.registry import Finding, Findings, Run, detector

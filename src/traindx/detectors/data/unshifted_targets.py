@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding, source_text
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import finding, program_of, source_text
 from traindx.analysis.program.training.twin_slices import twin_slices
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector

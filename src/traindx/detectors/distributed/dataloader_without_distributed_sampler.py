@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import cited, finding, source_text
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import cited, finding, program_of, source_text
 from traindx.analysis.program.training.rank_shares import whole_feed
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector

@@ -2,11 +2,11 @@ from itertools import islice
 
 from traindx.analysis.program.training.claims import (
     counter_of,
+    each_place,
     finding,
     insert_at_top,
     is_same_scope,
 )
-from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.sampler_epochs import epochs_not_set
 from traindx.examples import make_run, template
 from traindx.registry import Findings, Run, detector

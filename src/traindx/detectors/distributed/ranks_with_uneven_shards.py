@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.rank_shares import uneven_shares
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector

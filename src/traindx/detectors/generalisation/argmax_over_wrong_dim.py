@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import cite, finding, source_text
+from traindx.analysis.program.training.claims import cite, each_place, finding, source_text
 from traindx.analysis.program.training.picks import wrong_picks
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 

@@ -1,9 +1,8 @@
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Instance
-from traindx.analysis.program.training.claims import finding, source_text, with_argument
+from traindx.analysis.program.training.claims import each_place, finding, source_text, with_argument
 from traindx.analysis.program.training.modes import active_dropouts
 from traindx.analysis.program.training.operations import Operation
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, Strength, detector
 

@@ -1,7 +1,6 @@
-from traindx.analysis.program.training.claims import cite, finding, replace_argument
+from traindx.analysis.program.training.claims import cite, each_place, finding, replace_argument
 from traindx.analysis.program.training.idle_loaders import misplaced_scores, trainers_on_one_set
 from traindx.analysis.program.training.idle_parts import idle_parts
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

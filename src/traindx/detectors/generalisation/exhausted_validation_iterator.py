@@ -1,9 +1,8 @@
 """The validation batches are an iterator that the first epoch uses up."""
 
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.data import Role, use_of
 from traindx.analysis.program.training.iterators import used_up
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

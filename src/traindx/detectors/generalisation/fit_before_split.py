@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import cite, finding, site_of
+from traindx.analysis.program.training.claims import cite, each_place, finding, site_of
 from traindx.analysis.program.training.fitting import leaky_fits
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

@@ -1,7 +1,6 @@
 from traindx.analysis.program.execution.values import Value
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.data import Feed
-from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.splits import Overlap, overlaps, redrawn_parts, shared_data
 from traindx.examples import template
 from traindx.registry import Finding, Findings, Run, detector

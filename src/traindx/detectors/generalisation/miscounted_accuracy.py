@@ -1,8 +1,7 @@
 """A metric is a sum that is divided by the wrong count."""
 
-from traindx.analysis.program.training.claims import cite, finding, source_text
+from traindx.analysis.program.training.claims import cite, finding, program_of, source_text
 from traindx.analysis.program.training.miscounts import Miscounted, miscounts
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 

@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import finding, site_of, source_text
+from traindx.analysis.program.training.claims import each_place, finding, site_of, source_text
 from traindx.analysis.program.training.normalisation import other_normalisations
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import finding, node_of
+from traindx.analysis.program.training.claims import each_place, finding, node_of
 from traindx.analysis.program.training.padded_metrics import padded_metrics
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

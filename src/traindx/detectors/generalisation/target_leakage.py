@@ -1,7 +1,6 @@
-from traindx.analysis.program.training.claims import finding, source_text
+from traindx.analysis.program.training.claims import finding, program_of, source_text
 from traindx.analysis.program.training.encoded_targets import encoded_targets
 from traindx.analysis.program.training.leaked_targets import leaked_targets
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

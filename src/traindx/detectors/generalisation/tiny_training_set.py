@@ -1,9 +1,8 @@
 from traindx.analysis.metrics.validation import stays_behind
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.training.claims import cite as cite_source
-from traindx.analysis.program.training.claims import source_text
+from traindx.analysis.program.training.claims import each_place, source_text
 from traindx.analysis.program.training.loaders import training_subsets
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import decay, make_run
 from traindx.model.run import Series
 from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding

@@ -1,7 +1,6 @@
-from traindx.analysis.program.training.claims import finding, node_of
+from traindx.analysis.program.training.claims import each_place, finding, node_of
 from traindx.analysis.program.training.own_lookups import own_lookups
 from traindx.analysis.program.training.preparation import own_statistics, unlike_preparations
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

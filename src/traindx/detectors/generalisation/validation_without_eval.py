@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import cite, finding, program_of
 from traindx.analysis.program.training.wrong_modes import (
     TrainModeEvaluation,
     evaluation_in_train_mode,

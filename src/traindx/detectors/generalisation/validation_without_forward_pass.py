@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.kinds import names_of
-from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.unrun_models import unrun_models
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector

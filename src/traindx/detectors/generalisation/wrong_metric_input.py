@@ -1,8 +1,7 @@
 """A metric is given something else than it takes it for."""
 
-from traindx.analysis.program.training.claims import finding, source_text
+from traindx.analysis.program.training.claims import finding, program_of, source_text
 from traindx.analysis.program.training.metric_inputs import misread_scores
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import decorate, finding, imports
+from traindx.analysis.program.training.claims import decorate, finding, imports, program_of
 from traindx.analysis.program.training.needless_graphs import needless_scores
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

@@ -1,8 +1,7 @@
 """A list or cache keeps batches or examples of every epoch, and nothing is ever let go."""
 
-from traindx.analysis.program.training.claims import finding, source_text
+from traindx.analysis.program.training.claims import each_place, finding, source_text
 from traindx.analysis.program.training.growing_stores import growing_stores
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

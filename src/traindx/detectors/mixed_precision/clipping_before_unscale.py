@@ -1,11 +1,11 @@
 from traindx.analysis.program.training.claims import (
+    each_place,
     finding,
     insert_before,
     is_same_function,
     receiver_of,
     source_text,
 )
-from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.scaling import ScaledClip, scaled_clips
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, Strength, detector

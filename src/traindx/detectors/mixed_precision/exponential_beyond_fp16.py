@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import finding, source_text
+from traindx.analysis.program.training.claims import each_place, finding, source_text
 from traindx.analysis.program.training.facts.half_overflows import half_overflows
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

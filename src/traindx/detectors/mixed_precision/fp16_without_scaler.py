@@ -2,8 +2,7 @@ import numpy as np
 
 from traindx.analysis.program.execution.values import Result
 from traindx.analysis.program.training.acts import Deed
-from traindx.analysis.program.training.claims import finding, source_text
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding, source_text
 from traindx.analysis.program.training.unscaled_halves import unscaled_halves
 from traindx.examples import template
 from traindx.registry import Finding, Findings, Run, Strength, detector

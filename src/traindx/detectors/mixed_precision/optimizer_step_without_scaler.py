@@ -1,5 +1,6 @@
 from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.claims import (
+    each_place,
     finding,
     is_same_function,
     receiver_of,
@@ -7,7 +8,6 @@ from traindx.analysis.program.training.claims import (
     replace_statement,
     source_text,
 )
-from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.scaling import BypassedScaler, bypassed_scalers
 from traindx.analysis.program.training.updates import Update
 from traindx.examples import script, template

@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import finding, remove_alone, source_text
+from traindx.analysis.program.training.claims import each_place, finding, remove_alone, source_text
 from traindx.analysis.program.training.lossy_weights import lossy_weights
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, Strength, detector
 

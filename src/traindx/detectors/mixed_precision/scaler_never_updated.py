@@ -1,11 +1,11 @@
 from traindx.analysis.program.training.claims import (
     cite,
+    each_place,
     finding,
     insert_after,
     receiver_of,
     source_text,
 )
-from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.scaling import missed_updates
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector

@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import cite, finding, source_text
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import cite, finding, program_of, source_text
 from traindx.analysis.program.training.triangles import closed_masks
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector

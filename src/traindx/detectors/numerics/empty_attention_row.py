@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import cited, finding
+from traindx.analysis.program.training.claims import cited, each_place, finding
 from traindx.analysis.program.training.empty_rows import empty_rows
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

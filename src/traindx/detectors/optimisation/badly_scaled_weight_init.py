@@ -1,8 +1,7 @@
 """Weights are drawn with a standard deviation that is far too large, or far too small."""
 
-from traindx.analysis.program.training.claims import finding, source_text
+from traindx.analysis.program.training.claims import each_place, finding, source_text
 from traindx.analysis.program.training.initial_scale import misscaled_draws
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 

@@ -2,13 +2,13 @@ from traindx.analysis.program.execution.values import Result
 from traindx.analysis.program.training.claims import (
     argument_site,
     cited,
+    each_place,
     finding,
     node_of,
     replace,
     source_text,
 )
 from traindx.analysis.program.training.pairing import BroadcastLoss, broadcast_losses, paired_losses
-from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.shapes import shape_of
 from traindx.examples import script, template
 from traindx.registry import Finding, Findings, Run, detector

@@ -5,8 +5,8 @@ from traindx.analysis.program.training.claims import (
     finding,
     is_same_function,
     move_before,
+    program_of,
 )
-from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.updates import has_gradients, late_for
 from traindx.examples import script
 from traindx.registry import Findings, Run, detector

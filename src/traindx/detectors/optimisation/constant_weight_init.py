@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import cite, finding, source_text
+from traindx.analysis.program.training.claims import cite, finding, program_of, source_text
 from traindx.analysis.program.training.initialisation import constant_weights
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 

@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import cite, finding, shown
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import cite, each_place, finding, shown
 from traindx.analysis.program.training.severance import severed_losses
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, Strength, detector

@@ -6,13 +6,13 @@ from traindx.analysis.program.execution.values import Result, Value
 from traindx.analysis.program.training.claims import (
     argument_of,
     finding,
+    program_of,
     receiver_of,
     replace,
     source_text,
 )
 from traindx.analysis.program.training.contents import IN_UNIT_INTERVAL, Content, contents
 from traindx.analysis.program.training.operations import name_of_operation
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, Strength, detector
 

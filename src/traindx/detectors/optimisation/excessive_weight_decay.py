@@ -1,8 +1,7 @@
 """The weight decay is so large that it decides what the weights become."""
 
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import each_place, finding, program_of
 from traindx.analysis.program.training.decay import Decay, decays_of
-from traindx.analysis.program.training.program import each_place, program_of
 from traindx.analysis.program.training.shrinkage import gradient_decays, shrinkages
 from traindx.examples import make_run, template
 from traindx.registry import Findings, Run, detector

@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import cite, each_place, finding
 from traindx.analysis.program.training.ownership import frozen_whole
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 

@@ -7,13 +7,13 @@ from traindx.analysis.program.training.accumulation import (
 from traindx.analysis.program.training.acts import Deed
 from traindx.analysis.program.training.claims import (
     argument_of,
+    each_place,
     finding,
     is_same_function,
     receiver_of,
     replace,
     source_text,
 )
-from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.scaling import scaler_of
 from traindx.analysis.program.training.updates import (
     IgnoredAccumulation,

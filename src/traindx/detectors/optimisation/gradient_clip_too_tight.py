@@ -1,10 +1,9 @@
 """Gradients are clipped to so little that a step moves no weight."""
 
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.gradient_bounds import (
     tight_bounds,
 )
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

@@ -7,6 +7,7 @@ from traindx.analysis.program.training.claims import (
     finding,
     is_same_function,
     move_after,
+    program_of,
     source_text,
 )
 from traindx.analysis.program.training.cleared_gradients import (
@@ -16,7 +17,6 @@ from traindx.analysis.program.training.cleared_gradients import (
     late_steps,
     short_accumulations,
 )
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import script, template
 from traindx.registry import Finding, Findings, Run, Strength, detector
 

@@ -2,9 +2,8 @@
 
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Value
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.overlap_scores import raw_overlaps
-from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.raw_logarithms import raw_logarithms
 from traindx.examples import template
 from traindx.registry import Finding, Findings, Run, detector

@@ -1,6 +1,8 @@
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.training.claims import (
+    each_place,
     finding,
+    program_of,
     replace,
     rewrite_statement,
     source_text,
@@ -10,7 +12,6 @@ from traindx.analysis.program.training.freezing import (
     taken_back,
     vain_switches,
 )
-from traindx.analysis.program.training.program import each_place, program_of
 from traindx.analysis.recordings.observations import processes_of
 from traindx.examples import template
 from traindx.registry import Finding, Findings, Run, detector

@@ -1,8 +1,7 @@
 """Logits are handed to a loss that wants probabilities."""
 
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.contents import IN_UNIT_INTERVAL, Content, contents
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

@@ -1,10 +1,9 @@
 """A training loop that steps without a backward pass."""
 
 from traindx.analysis.program.training.acts import Do
-from traindx.analysis.program.training.claims import finding, insert_before
+from traindx.analysis.program.training.claims import each_place, finding, insert_before
 from traindx.analysis.program.training.feeds import UnfedStep, unfed_steps
 from traindx.analysis.program.training.loop_gaps import BarrenStep, barren_steps
-from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.unreached_backwards import unreached_backwards
 from traindx.examples import script, template
 from traindx.registry import Finding, Findings, Run, detector
@@ -176,7 +175,8 @@ SILENT = {
     "near miss: one after the other": _pair("critic_loss.backward(); actor_loss.backward()"),
     "near miss: scaled, and then backward": _amp("scaler.scale(loss).backward()"),
     "near miss: scaled, and handed on": _amp("finish(scaler.scale(loss))"),
-    "near miss: gradients estimated without backward": _loop("""for p, e in zip(model.parameters(), directions):
+    "near miss: gradients estimated without backward": _loop("""\
+for p, e in zip(model.parameters(), directions):
         p.grad = (loss - criterion(model(data + e), target)) * e"""),
     "near miss: a sum that is handed on": _loop(
         "total = loss + 0.1 * penalty(model)\n    backprop(total)"

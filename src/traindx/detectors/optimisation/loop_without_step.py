@@ -1,12 +1,11 @@
 """A training loop that computes gradients and never applies them."""
 
-from traindx.analysis.program.training.claims import finding, insert_after, variable_at
+from traindx.analysis.program.training.claims import finding, insert_after, program_of, variable_at
 from traindx.analysis.program.training.lengths import UnreachedStep, unreached_steps
 from traindx.analysis.program.training.loop_gaps import (
     UnappliedBackward,
     unapplied_backwards,
 )
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import script, template
 from traindx.registry import Finding, Findings, Run, detector
 

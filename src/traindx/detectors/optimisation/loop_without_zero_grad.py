@@ -1,7 +1,6 @@
 from traindx.analysis.program.training.acts import Deed, Do
-from traindx.analysis.program.training.claims import cite, finding, insert_before
+from traindx.analysis.program.training.claims import cite, each_place, finding, insert_before
 from traindx.analysis.program.training.phases import Loop
-from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.updates import Repetition, updates_on_old_gradients
 from traindx.examples import script, template
 from traindx.registry import Finding, Findings, Run, detector

@@ -1,9 +1,8 @@
 """The learning-rate schedule is stepped at the wrong time or pace."""
 
-from traindx.analysis.program.training.claims import finding, node_of
+from traindx.analysis.program.training.claims import each_place, finding, node_of
 from traindx.analysis.program.training.hand_schedules import falling_rates
 from traindx.analysis.program.training.missteps import missteps
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

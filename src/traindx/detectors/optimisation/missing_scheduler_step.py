@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.schedules import idle_schedules
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector

@@ -1,6 +1,5 @@
 from traindx.analysis.program.training.ascent import ascent
-from traindx.analysis.program.training.claims import finding, source_text
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import finding, program_of, source_text
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

@@ -1,4 +1,4 @@
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import Story, cite, finding, program_of
 from traindx.analysis.program.training.freezing import unlisted
 from traindx.analysis.program.training.ownership import (
     layers_added,
@@ -6,7 +6,6 @@ from traindx.analysis.program.training.ownership import (
     unowned_models,
     written_name,
 )
-from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, Strength, detector
 

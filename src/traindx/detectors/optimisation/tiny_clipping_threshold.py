@@ -1,7 +1,6 @@
 """Gradients are clipped to almost nothing."""
 
-from traindx.analysis.program.training.claims import finding
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.step_sizes import tight_clips
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector

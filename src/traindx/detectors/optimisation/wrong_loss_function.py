@@ -1,8 +1,7 @@
 """The loss does not fit what the model puts out or what the labels are."""
 
-from traindx.analysis.program.training.claims import cited, finding
+from traindx.analysis.program.training.claims import cited, finding, program_of
 from traindx.analysis.program.training.loss_fit import misfit_losses
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

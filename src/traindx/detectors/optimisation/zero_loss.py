@@ -1,8 +1,7 @@
 import numpy as np
 
 from traindx.analysis.metrics.scores import POINTS, is_often_wrong
-from traindx.analysis.program.training.claims import source_text
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import program_of, source_text
 from traindx.analysis.program.training.widths import class_count
 from traindx.examples import decay, flat, join, logged, make_run, rounded
 from traindx.model.findings import Location

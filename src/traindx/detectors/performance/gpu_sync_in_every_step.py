@@ -1,9 +1,8 @@
 """A training step makes the host wait for the device again and again."""
 
 from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.training.claims import finding, source_text
+from traindx.analysis.program.training.claims import finding, program_of, source_text
 from traindx.analysis.program.training.device_waits import FORCED, StepWaits, step_waits
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import script, template
 from traindx.registry import Finding, Findings, Run, Strength, detector
 

@@ -3,12 +3,12 @@ from dataclasses import replace
 from traindx.analysis.program.training.claims import (
     add_argument,
     cited,
+    each_place,
     finding,
     first_parameter,
     source_text,
 )
 from traindx.analysis.program.training.cpu_tensors import cpu_tensors
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import make_run, script
 from traindx.registry import Findings, Run, Strength, detector
 

@@ -1,8 +1,7 @@
 """A loop over data uses the name of the data for its batches."""
 
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.overwritten_data import overwritten_data
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding, replace, source_text
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding, replace, source_text
 from traindx.analysis.program.training.tensors import dropped_moves
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector

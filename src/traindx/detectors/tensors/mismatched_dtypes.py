@@ -1,7 +1,6 @@
 from traindx.analysis.errors.passed_lines import unless_passed
-from traindx.analysis.program.training.claims import cite, finding, line_of
+from traindx.analysis.program.training.claims import cite, finding, line_of, program_of
 from traindx.analysis.program.training.facts.dtype_clashes import blamed_dtypes
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

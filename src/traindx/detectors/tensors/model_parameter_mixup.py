@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import callee_text, cite, finding
+from traindx.analysis.program.training.claims import callee_text, cite, each_place, finding
 from traindx.analysis.program.training.mixups import mixups
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 

@@ -1,7 +1,6 @@
 """A view or reshape is used where a transpose or permute is meant."""
 
-from traindx.analysis.program.training.claims import finding
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.scrambled_axes import ScrambledReshape, scrambled_reshapes
 from traindx.examples import template
 from traindx.registry import Finding, Findings, Run, detector

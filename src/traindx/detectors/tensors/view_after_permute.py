@@ -2,9 +2,8 @@
 
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Value
-from traindx.analysis.program.training.claims import cite, finding, replace, source_text
+from traindx.analysis.program.training.claims import cite, finding, program_of, replace, source_text
 from traindx.analysis.program.training.facts.memory_layouts import joins_apart
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import script
 from traindx.registry import Finding, Findings, Run, detector
 

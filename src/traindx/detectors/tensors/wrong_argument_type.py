@@ -1,12 +1,11 @@
 """A call of torch is given an argument that it does not take, by its kind or beside another."""
 
 from traindx.analysis.program.shapes.structure import is_test_file
-from traindx.analysis.program.training.claims import callee_text, finding, source_text
+from traindx.analysis.program.training.claims import callee_text, finding, program_of, source_text
 from traindx.analysis.program.training.facts.misplaced_settings import misplaced_settings
 from traindx.analysis.program.training.facts.refused_settings import refused_settings
 from traindx.analysis.program.training.facts.refused_values import refused_values
 from traindx.analysis.program.training.facts.roles import Misuse, misuses
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import script
 from traindx.registry import Finding, Findings, Run, detector
 

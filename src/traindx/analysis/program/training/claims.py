@@ -1,4 +1,7 @@
-"""One call makes a finding about source code, and one makes its patch."""
+"""One call makes a finding about source code, and one makes its patch.
+
+With the questions that most rules begin with, so that they need no other import.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ from traindx.analysis.program import patches, renames
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Site, Value
 from traindx.analysis.program.training.acts import Deed
+from traindx.analysis.program.training.program import Story, each_place, program_of
 from traindx.model.findings import Evidence, Finding, Location, Strength
+
+__all__ = ["Story", "each_place", "program_of"]  # beside what is made here: rules begin with them
 
 Where = ProgramEvent | Deed | Site | Value
 
@@ -379,12 +385,6 @@ def callee_text(where: Where) -> str:
     """Return how a call writes what it calls: `loss_fn`, `nn.Linear`."""
     site = site_of(where)
     return site.module.source(site.node.func) if isinstance(site.node, ast.Call) else ""
-
-
-def is_dropped(event: ProgramEvent) -> bool:
-    """Tell whether a call is a statement of its own: nothing keeps its result."""
-    statement = event.statement
-    return isinstance(statement, ast.Expr) and statement.value is event.node
 
 
 def name_apart(event: ProgramEvent) -> str | None:
