@@ -1,6 +1,5 @@
 """Layers that nn.Module does not see: in plain lists and dicts, or made anew in forward."""
 
-from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import (
     Instance,
     Table,
@@ -44,7 +43,12 @@ def check(run: Run) -> Findings:
     for kept in each_place(run, stray_members, at=lambda k: k.event.node):
         yield _held(kept)
     for event in each_place(run, made_in_forward, at=lambda e: e.node):
-        yield _made(event)
+        model = event.within[-1]
+        owner = model.cls.node.name if isinstance(model, Instance) else "the model"
+        yield finding(
+            f"The forward pass of {owner} makes a new {source_text(event)} at each call",
+            (event, "new random weights each time"),
+        )
 
 
 def _held(kept: Assigned) -> Finding:
@@ -76,15 +80,6 @@ def _patch(kept: Assigned) -> str | None:
     text = source_text(kept.value)
     holder = f"{prefix}{family}{'Dict' if is_dict else 'List'}"
     return replace(kept.value, f"{holder}({'' if text in ('[]', '{}') else text})")
-
-
-def _made(event: ProgramEvent) -> Finding:
-    model = event.within[-1]
-    owner = model.cls.node.name if isinstance(model, Instance) else "the model"
-    return finding(
-        f"The forward pass of {owner} makes a new {source_text(event)} at each call",
-        (event, "new random weights each time"),
-    )
 
 
 _net = template("""

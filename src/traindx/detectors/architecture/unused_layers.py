@@ -3,16 +3,12 @@
 from dataclasses import replace
 
 from traindx.analysis.program.training.claims import cite, finding, program_of
-from traindx.analysis.program.training.idle_layers import (
-    IdleMembers,
-)
 from traindx.analysis.program.training.unused_parts import (
-    UnusedLayer,
     unreached_members,
     unused_layers,
 )
 from traindx.examples import script, template
-from traindx.registry import Finding, Findings, Run, Strength, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 CAUSE = "unused-parameters"
 
@@ -41,34 +37,26 @@ def check(run: Run) -> Findings:
     """
     program = program_of(run)
     for unused in unused_layers(program):
-        yield _unused(unused)
+        kept, call, strength = unused.kept, unused.call, unused.strength
+        how = "built and never used" if call is None else "called and no loss depends on it"
+        is_shown = strength is Strength.STRONG
+        found = finding(
+            f"Layer self.{kept.name} of {kept.model.cls.node.name} is {how}",
+            (kept.event, f"no code reads .{kept.name}" if call is None else "built here"),
+            *([] if call is None else [cite(call, "nothing is computed from this result")]),
+            strength=strength,
+            hint=None if is_shown else strength,
+            is_symptom=is_shown,
+        )
+        yield replace(found, suggests={CAUSE: strength})
     for idle in unreached_members(program):
-        yield _unreached(idle)
-
-
-def _unused(unused: UnusedLayer) -> Finding:
-    kept, call, strength = unused.kept, unused.call, unused.strength
-    how = "built and never used" if call is None else "called and no loss depends on it"
-    is_shown = strength is Strength.STRONG
-    found = finding(
-        f"Layer self.{kept.name} of {kept.model.cls.node.name} is {how}",
-        (kept.event, f"no code reads .{kept.name}" if call is None else "built here"),
-        *([] if call is None else [cite(call, "nothing is computed from this result")]),
-        strength=strength,
-        hint=None if is_shown else strength,
-        is_symptom=is_shown,
-    )
-    return replace(found, suggests={CAUSE: strength})
-
-
-def _unreached(idle: IdleMembers) -> Finding:
-    name, which = idle.kept.name, ", ".join(str(place) for place in idle.places)
-    return finding(
-        f"The forward pass of {idle.kept.model.cls.node.name} never calls self.{name}[{which}]",
-        (idle.kept.event, "built here"),
-        (idle.call, f"the others are called here, and number {which} never"),
-        at=idle.call,
-    )
+        name, which = idle.kept.name, ", ".join(str(place) for place in idle.places)
+        yield finding(
+            f"The forward pass of {idle.kept.model.cls.node.name} never calls self.{name}[{which}]",
+            (idle.kept.event, "built here"),
+            (idle.call, f"the others are called here, and number {which} never"),
+            at=idle.call,
+        )
 
 
 _net = template("""

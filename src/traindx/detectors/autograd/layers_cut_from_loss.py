@@ -2,11 +2,11 @@
 
 from traindx.analysis.program.execution.values import Part, Result, Value
 from traindx.analysis.program.training.claims import finding, program_of
-from traindx.analysis.program.training.feeds import CutLayer, cut_layers
+from traindx.analysis.program.training.feeds import cut_layers
 from traindx.analysis.program.training.gradients import Cut
 from traindx.analysis.program.training.operations import name_of_operation
 from traindx.examples import template
-from traindx.registry import Finding, Findings, Run, detector
+from traindx.registry import Findings, Run, detector
 
 CHANCES = ("log_prob", "log_softmax", "gather")
 CAUSES = {Cut.DETACHED: "detached-loss", Cut.UNRECORDED: "no-grad-training"}
@@ -39,18 +39,14 @@ def check(run: Run) -> Findings:
             site = found.cut.site or found.layer.site or found.backward.event.site
             if site.node not in seen:
                 seen.add(site.node)
-                yield _finding(found)
-
-
-def _finding(found: CutLayer) -> Finding:
-    name = found.layer.called("a layer")
-    where = found.cut if found.cut.site is not None else found.layer
-    return finding(
-        f"`{name}` gets no gradient: {_means(found.cut)} cuts it off from the loss",
-        (where if where.site is not None else found.backward, "gradients stop here"),
-        (found.backward, "no gradient of this loss reaches it"),
-        cause=CAUSES[found.how],
-    )
+                name = found.layer.called("a layer")
+                where = found.cut if found.cut.site is not None else found.layer
+                yield finding(
+                    f"`{name}` gets no gradient: {_means(found.cut)} cuts it off from the loss",
+                    (where if where.site is not None else found.backward, "gradients stop here"),
+                    (found.backward, "no gradient of this loss reaches it"),
+                    cause=CAUSES[found.how],
+                )
 
 
 def _means(cut: Value) -> str:

@@ -1,9 +1,9 @@
 """Two backward passes run through one graph, and the first one frees it."""
 
 from traindx.analysis.program.training.claims import each_place, finding
-from traindx.analysis.program.training.graphs import FreedGraph, freed_graphs
+from traindx.analysis.program.training.graphs import freed_graphs
 from traindx.examples import script, template
-from traindx.registry import Finding, Findings, Run, detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("graph-freed",))
@@ -28,22 +28,18 @@ def check(run: Run) -> Findings:
     alone, and so is a backward that need not run.
     """
     for found in each_place(run, freed_graphs, at=lambda found: found.second.event.node):
-        yield _finding(found)
-
-
-def _finding(found: FreedGraph) -> Finding:
-    value = found.value
-    place = value if value.site is not None else found.second
-    is_same = found.is_old and found.first.event.node is found.second.event.node
-    return finding(
-        "Backward runs in every step through a graph that was built once, before the loop"
-        if is_same
-        else "A second backward runs through a graph that the first one has freed",
-        (place, "computed once, with a graph"),
-        (found.first, "the first backward frees that graph"),
-        (found.second, "the second backward runs into what the first has freed"),
-        at=place if is_same else found.second,
-    )
+        value = found.value
+        place = value if value.site is not None else found.second
+        is_same = found.is_old and found.first.event.node is found.second.event.node
+        yield finding(
+            "Backward runs in every step through a graph that was built once, before the loop"
+            if is_same
+            else "A second backward runs through a graph that the first one has freed",
+            (place, "computed once, with a graph"),
+            (found.first, "the first backward frees that graph"),
+            (found.second, "the second backward runs into what the first has freed"),
+            at=place if is_same else found.second,
+        )
 
 
 _LOOP = """

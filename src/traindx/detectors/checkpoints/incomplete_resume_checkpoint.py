@@ -9,8 +9,7 @@ from traindx.analysis.program.training.incomplete_checkpoints import (
     without_optimizer,
 )
 from traindx.analysis.program.training.program import Program, Story, program_of
-from traindx.analysis.program.training.restoration import LeftOut, left_out
-from traindx.analysis.program.training.schedules import Schedule
+from traindx.analysis.program.training.restoration import left_out
 from traindx.examples import template
 from traindx.registry import Evidence, Finding, Findings, Run, detector
 
@@ -53,9 +52,20 @@ def _incomplete(program: Program, story: Story) -> Iterator[Finding]:
     for save in without_moments(story):
         claim = "The checkpoint holds the param_groups of the optimizer, and not its moments"
         yield _saved(claim, save, "only param_groups is saved; `state` has the moments")
-    yield from map(_lost, left_out(program, story))
+    for left in left_out(program, story):
+        name = left.value.called("one of them")
+        yield finding(
+            f"Training goes on from a checkpoint without the state of `{name}`",
+            (left.restored, "the state of something else is restored here"),
+            *_leaves_it_out(left.save),
+            at=left.value if left.save is None else left.save.deed,
+        )
     for schedule in restarted_schedules(program, story):
-        yield _restarted(story, schedule)
+        yield finding(
+            f"Resuming restores the optimizer, and {schedule.kind} starts over",
+            (schedule.made, "its state is neither saved nor restored"),
+            *_leaves_it_out(next(iter(saves(story)), None)),
+        )
 
 
 def _saved(claim: str, save: Saved, says: str) -> Finding:
@@ -64,24 +74,6 @@ def _saved(claim: str, save: Saved, says: str) -> Finding:
 
 def _leaves_it_out(save: Saved | None) -> tuple[Evidence, ...]:
     return () if save is None else (cite(save.deed, "the checkpoint leaves it out"),)
-
-
-def _lost(left: LeftOut) -> Finding:
-    name = left.value.called("one of them")
-    return finding(
-        f"Training goes on from a checkpoint without the state of `{name}`",
-        (left.restored, "the state of something else is restored here"),
-        *_leaves_it_out(left.save),
-        at=left.value if left.save is None else left.save.deed,
-    )
-
-
-def _restarted(story: Story, schedule: Schedule) -> Finding:
-    return finding(
-        f"Resuming restores the optimizer, and {schedule.kind} starts over",
-        (schedule.made, "its state is neither saved nor restored"),
-        *_leaves_it_out(next(iter(saves(story)), None)),
-    )
 
 
 _PROGRAM = """

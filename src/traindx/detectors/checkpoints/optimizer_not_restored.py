@@ -4,7 +4,6 @@ from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.lost_optimizer_state import (
     ReplacedOptimizer,
-    UnreadState,
     replaced_optimizers,
     unread_states,
 )
@@ -49,7 +48,13 @@ def check(run: Run) -> Findings:
 
 def _findings(program: Program) -> Iterator[Finding]:
     for story in program.stories:
-        yield from map(_unread, unread_states(program, story))
+        for found in unread_states(program, story):
+            yield finding(
+                f"Resuming restores the model and the epoch and not `{found.name}`",
+                (found.model, "the model is restored here, the optimizer nowhere"),
+                (found.saved, f"its state is saved here under {found.key!r}"),
+                patch=found.patch(),
+            )
         yield from map(_replaced, replaced_optimizers(story))
     for asked in asked_in_vain(program):
         if asked.is_of(Kind.OPTIMIZER):
@@ -58,15 +63,6 @@ def _findings(program: Program) -> Iterator[Finding]:
                 (asked.restored, f"restored only if there is {asked.key!r}"),
                 (asked.save, f"saved here under {', '.join(sorted(asked.written))}"),
             )
-
-
-def _unread(found: UnreadState) -> Finding:
-    return finding(
-        f"Resuming restores the model and the epoch and not `{found.name}`",
-        (found.model, "the model is restored here, the optimizer nowhere"),
-        (found.saved, f"its state is saved here under {found.key!r}"),
-        patch=found.patch(),
-    )
 
 
 def _replaced(found: ReplacedOptimizer) -> Finding:

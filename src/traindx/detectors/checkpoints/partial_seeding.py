@@ -1,5 +1,5 @@
 from traindx.analysis.program.training.claims import finding, source_text
-from traindx.analysis.program.training.program import Program, Story, each_place, program_of
+from traindx.analysis.program.training.program import Story, each_place, program_of
 from traindx.analysis.program.training.seeds import (
     seeded_without_torch,
     trains,
@@ -34,14 +34,7 @@ def check(run: Run) -> Findings:
     Frameworks that seed torch themselves, and generators of its own, are left alone. So is what
     seeds the workers of a loader from torch's own seed, or a dataset or environment for itself.
     """
-    yield from _torch_forgotten(program_of(run))
-    yield from _never_called(program_of(run))
-    yield from each_place(run, _only_torch, lambda found: found.location)
-
-
-def _torch_forgotten(program: Program) -> Findings:
-    """Python and NumPy are seeded together, and torch, which draws the weights, is not."""
-    pair = seeded_without_torch(program)
+    pair = seeded_without_torch(program_of(run))
     if pair is not None:
         python, numpy = pair
         yield finding(
@@ -51,15 +44,12 @@ def _torch_forgotten(program: Program) -> Findings:
             (python, f"`{source_text(python)}`"),
             is_symptom=False,
         )
-
-
-def _never_called(program: Program) -> Findings:
-    """A script imports or defines what seeds everything, and nothing calls it."""
-    idle = uncalled_seeder(program)
+    idle = uncalled_seeder(program_of(run))
     if idle is not None:
         name, site = idle
         claim = f"{name} is never called, so no random generator is seeded"
         yield finding(claim, (site, "defined or imported here"), is_symptom=False)
+    yield from each_place(run, _only_torch, lambda found: found.location)
 
 
 def _only_torch(story: Story) -> Findings:

@@ -1,6 +1,6 @@
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.training.claims import cite, finding, program_of
-from traindx.analysis.program.training.counted_padding import CountedPadding, counted_padding
+from traindx.analysis.program.training.counted_padding import counted_padding
 from traindx.analysis.program.training.ignored_padding import OtherIndex, other_indices
 from traindx.analysis.program.training.token_labels import padded_labels
 from traindx.examples import template
@@ -36,7 +36,15 @@ def check(run: Run) -> Findings:
     seen: set[object] = set()
     for counted in counted_padding(program):
         seen.add(counted.loss.node)
-        yield _counted(counted)
+        yield finding(
+            "Padded positions of the targets count in the loss",
+            (counted.padded, "targets are padded here"),
+            (counted.loss, "and no index is ignored here"),
+            at=counted.loss,
+            strength=Strength.MODERATE,
+            is_symptom=counted.is_certain,
+            hint=None if counted.is_certain else Strength.MODERATE,
+        )
     for other in other_indices(program):
         if other.loss.node not in seen:
             seen.add(other.loss.node)
@@ -48,18 +56,6 @@ def check(run: Run) -> Findings:
             claim = "The labels are padded tokens, and no pad is set to -100"
             made = cite(masking.because or at, "the tokenizer pads here")
             yield finding(claim, made, (at, masking.says), at=at)
-
-
-def _counted(found: CountedPadding) -> Finding:
-    return finding(
-        "Padded positions of the targets count in the loss",
-        (found.padded, "targets are padded here"),
-        (found.loss, "and no index is ignored here"),
-        at=found.loss,
-        strength=Strength.MODERATE,
-        is_symptom=found.is_certain,
-        hint=None if found.is_certain else Strength.MODERATE,
-    )
 
 
 def _other_index(found: OtherIndex) -> Finding:

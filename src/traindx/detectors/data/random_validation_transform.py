@@ -5,7 +5,7 @@ from traindx.analysis.program.training.augmentation import (
     augmented_evaluations,
 )
 from traindx.analysis.program.training.claims import Story, cite, each_place, finding
-from traindx.analysis.program.training.random_data import RandomData, random_held_out_data
+from traindx.analysis.program.training.random_data import random_held_out_data
 from traindx.analysis.program.training.random_layers import RandomLayer, random_layers
 from traindx.examples import script, template
 from traindx.registry import Finding, Findings, Run, detector
@@ -41,17 +41,14 @@ def check(run: Run) -> Findings:
 
 
 def _findings(story: Story) -> Iterator[Finding]:
-    yield from map(_random, random_held_out_data(story))
+    for found in random_held_out_data(story):
+        evidence = [cite(found.change, f"{found.name} is random")]
+        if found.used is not None:
+            evidence.append(cite(found.used, "held-out data pass through it"))
+        claim = f"Held-out data are augmented at random: {found.says} {found.name}"
+        yield finding(claim, *evidence, at=found.place)
     yield from map(_augmented, augmented_evaluations(story))
     yield from map(_in_layer, random_layers(story))
-
-
-def _random(found: RandomData) -> Finding:
-    evidence = [cite(found.change, f"{found.name} is random")]
-    if found.used is not None:
-        evidence.append(cite(found.used, "held-out data pass through it"))
-    claim = f"Held-out data are augmented at random: {found.says} {found.name}"
-    return finding(claim, *evidence, at=found.place)
 
 
 def _augmented(found: AugmentedEvaluation) -> Finding:

@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import cited, each_place, finding
-from traindx.analysis.program.training.raw_scales import RawInput, raw_inputs
+from traindx.analysis.program.training.raw_scales import raw_inputs
 from traindx.examples import script, template
-from traindx.registry import Finding, Findings, Run, Strength, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 
 @detector(needs=("source",), suggests=("unnormalised-inputs",))
@@ -25,22 +25,19 @@ def check(run: Run) -> Findings:
     Data out of sight, inputs that are normalised on the way, and first layers with a batch or layer
     norm behind them are left alone.
     """
-    yield from map(_found, each_place(run, raw_inputs, lambda f: f.layer.node))
-
-
-def _found(found: RawInput) -> Finding:
-    wide, narrow = found.widest, found.narrowest
-    claim = f"The inputs are not normalized: a column is about {wide.mean:.3g} ± {wide.std:.3g}"
-    if narrow is not None:
-        claim += f", and another varies by {narrow.std:.2g} only"
-    return finding(
-        claim,
-        *cited(found.data, "the columns are put together here"),
-        (found.layer, "and this layer is given them as they are"),
-        at=found.layer,
-        strength=Strength.MODERATE,
-        is_symptom=False,
-    )
+    for found in each_place(run, raw_inputs, lambda f: f.layer.node):
+        wide, narrow = found.widest, found.narrowest
+        claim = f"The inputs are not normalized: a column is about {wide.mean:.3g} ± {wide.std:.3g}"
+        if narrow is not None:
+            claim += f", and another varies by {narrow.std:.2g} only"
+        yield finding(
+            claim,
+            *cited(found.data, "the columns are put together here"),
+            (found.layer, "and this layer is given them as they are"),
+            at=found.layer,
+            strength=Strength.MODERATE,
+            is_symptom=False,
+        )
 
 
 _program = template("""

@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import cited, each_place, finding
-from traindx.analysis.program.training.raw_scales import RawTarget, raw_targets
+from traindx.analysis.program.training.raw_scales import raw_targets
 from traindx.examples import template
-from traindx.registry import Finding, Findings, Run, detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("unnormalised-targets",))
@@ -23,18 +23,15 @@ def check(run: Run) -> Findings:
     Targets out of sight, outputs that are scaled to the targets, and programs that set the bias of
     a layer by hand are left alone.
     """
-    yield from map(_found, each_place(run, raw_targets, lambda f: f.loss.node))
-
-
-def _found(found: RawTarget) -> Finding:
-    size = f"{found.spread.mean:.3g} ± {found.spread.std:.2g}"
-    return finding(
-        f"The targets are not normalized: they are about {size}",
-        *cited(found.data, "the targets are made here"),
-        (found.loss, "and compared with the output of a linear layer"),
-        at=found.loss,
-        is_symptom=False,
-    )
+    for found in each_place(run, raw_targets, lambda f: f.loss.node):
+        size = f"{found.spread.mean:.3g} ± {found.spread.std:.2g}"
+        yield finding(
+            f"The targets are not normalized: they are about {size}",
+            *cited(found.data, "the targets are made here"),
+            (found.loss, "and compared with the output of a linear layer"),
+            at=found.loss,
+            is_symptom=False,
+        )
 
 
 _program = template("""

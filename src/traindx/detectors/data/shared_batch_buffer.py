@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import each_place, finding
-from traindx.analysis.program.training.shared_buffers import SharedBuffer, shared_buffers
+from traindx.analysis.program.training.shared_buffers import shared_buffers
 from traindx.examples import template
-from traindx.registry import Finding, Findings, Run, detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("degenerate-batch",))
@@ -24,17 +24,14 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     Rows that are copied, and buffers that each row has a place of its own in, are left alone.
     """
-    yield from map(_found, each_place(run, shared_buffers, lambda f: f.fill.node))
-
-
-def _found(found: SharedBuffer) -> Finding:
-    return finding(
-        "All rows of a batch share the memory of one buffer, which holds the last of them",
-        (found.fill, "each row is written into the same buffer"),
-        (found.stacked, "and the batch is made of views of it"),
-        patch=found.patch(),
-        is_symptom=False,
-    )
+    for found in each_place(run, shared_buffers, lambda f: f.fill.node):
+        yield finding(
+            "All rows of a batch share the memory of one buffer, which holds the last of them",
+            (found.fill, "each row is written into the same buffer"),
+            (found.stacked, "and the batch is made of views of it"),
+            patch=found.patch(),
+            is_symptom=False,
+        )
 
 
 _program = template("""

@@ -39,10 +39,6 @@ def check(run: Run) -> Findings:
             (part.score, "a score on the training part"),
             (part.division.place, "the second part of this split is never used"),
         )
-    yield from _on_the_wrong_loader(run)
-
-
-def _on_the_wrong_loader(run: Run) -> Findings:
     for found in each_place(run, misplaced_scores, lambda score: score.held):
         call = found.call
         yield finding(

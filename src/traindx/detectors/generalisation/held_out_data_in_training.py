@@ -1,6 +1,4 @@
-from traindx.analysis.program.execution.values import Value
 from traindx.analysis.program.training.claims import finding, program_of
-from traindx.analysis.program.training.data import Feed
 from traindx.analysis.program.training.splits import Overlap, overlaps, redrawn_parts, shared_data
 from traindx.examples import template
 from traindx.registry import Finding, Findings, Run, detector
@@ -34,7 +32,13 @@ def check(run: Run) -> Findings:
             return
         found = shared_data(story)
         if found is not None:
-            yield _shared(*found)
+            train, held, shared = found
+            name = shared.called("the held-out data")
+            yield finding(
+                f"`{train.name}` reads `{name}`, on which `{held.name}` tests",
+                (train.loader, f"`{name}` is among the training data here"),
+                (held.loader, "and is held out here"),
+            )
             return
 
 
@@ -47,15 +51,6 @@ def _overlapping(found: Overlap) -> Finding:
         (found.head, first),
         (found.tail, second),
         at=found.tail,
-    )
-
-
-def _shared(train: Feed, held: Feed, shared: Value) -> Finding:
-    name = shared.called("the held-out data")
-    return finding(
-        f"`{train.name}` reads `{name}`, on which `{held.name}` tests",
-        (train.loader, f"`{name}` is among the training data here"),
-        (held.loader, "and is held out here"),
     )
 
 

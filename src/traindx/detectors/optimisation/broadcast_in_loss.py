@@ -1,4 +1,3 @@
-from traindx.analysis.program.execution.values import Result
 from traindx.analysis.program.training.claims import (
     argument_site,
     cited,
@@ -8,10 +7,10 @@ from traindx.analysis.program.training.claims import (
     replace,
     source_text,
 )
-from traindx.analysis.program.training.pairing import BroadcastLoss, broadcast_losses, paired_losses
+from traindx.analysis.program.training.pairing import broadcast_losses, paired_losses
 from traindx.analysis.program.training.shapes import shape_of
 from traindx.examples import script, template
-from traindx.registry import Finding, Findings, Run, detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "target-shape-broadcast"
 
@@ -40,31 +39,23 @@ def check(run: Run) -> Findings:
     seen: set[object] = set()
     for found in each_place(run, broadcast_losses, lambda broadcast: broadcast.loss.event.node):
         seen.add(found.loss.event.node)
-        yield _of_torch(found)
+        loss = found.loss
+        site = argument_site(loss.event, found.column)
+        yield finding(
+            f"{loss.label} broadcasts a shape of (N, 1) against a shape of (N)",
+            (loss.event, "the two meet here and broadcast to (N, N)"),
+            *cited(found.column, "a column: (N, 1)"),
+            *cited(found.row, "one dimension: (N)"),
+            patch=None if site is None else replace(site, f"{source_text(site)}.squeeze(1)"),
+        )
     for difference in each_place(run, paired_losses, node_of):
         if node_of(difference) not in (None, *seen):
-            yield _by_hand(difference)
-
-
-def _of_torch(found: BroadcastLoss) -> Finding:
-    loss = found.loss
-    site = argument_site(loss.event, found.column)
-    return finding(
-        f"{loss.label} broadcasts a shape of (N, 1) against a shape of (N)",
-        (loss.event, "the two meet here and broadcast to (N, N)"),
-        *cited(found.column, "a column: (N, 1)"),
-        *cited(found.row, "one dimension: (N)"),
-        patch=None if site is None else replace(site, f"{source_text(site)}.squeeze(1)"),
-    )
-
-
-def _by_hand(difference: Result) -> Finding:
-    sizes = [["N" if s is None else s for s in shape_of(v) or ()] for v in difference.args]
-    shown = " against ".join(str(tuple(shape)).replace("'", "") for shape in sizes)
-    return finding(
-        "The loss takes a difference that broadcasts (N, 1) against (N)",
-        (difference, f"`{source_text(difference)}` broadcasts {shown} to N x N pairs"),
-    )
+            sizes = [["N" if s is None else s for s in shape_of(v) or ()] for v in difference.args]
+            shown = " against ".join(str(tuple(shape)).replace("'", "") for shape in sizes)
+            yield finding(
+                "The loss takes a difference that broadcasts (N, 1) against (N)",
+                (difference, f"`{source_text(difference)}` broadcasts {shown} to N x N pairs"),
+            )
 
 
 _PROGRAM = """

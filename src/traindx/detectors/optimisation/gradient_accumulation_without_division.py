@@ -1,7 +1,6 @@
 """Gradients are accumulated over batches and the loss is not divided by their number."""
 
 from traindx.analysis.program.training.accumulation import (
-    UnscaledAccumulation,
     unscaled_accumulations,
 )
 from traindx.analysis.program.training.acts import Deed
@@ -16,11 +15,10 @@ from traindx.analysis.program.training.claims import (
 )
 from traindx.analysis.program.training.scaling import scaler_of
 from traindx.analysis.program.training.updates import (
-    IgnoredAccumulation,
     ignored_accumulation,
 )
 from traindx.examples import script, template
-from traindx.registry import Finding, Findings, Run, Strength, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 
 @detector(needs=("source",), suggests=("gradient-accumulation-unscaled",))
@@ -46,36 +44,28 @@ def check(run: Run) -> Findings:
     alone. So are a loss that is summed on purpose, and frameworks that divide themselves.
     """
     for found in each_place(run, unscaled_accumulations, at=lambda f: f.backward.event.node):
-        yield _unscaled(found)
+        text = "n" if found.count is None else source_text(found.count)
+        is_near = found.count is not None and is_same_function(found.count, found.backward)
+        strength = Strength.MODERATE if found.is_rescaled else Strength.STRONG
+        yield finding(
+            f"Gradients of {text} batches add up and the loss is not divided by their number",
+            (found.backward, "backward on the whole loss, every batch"),
+            (found.step, f"the step, every {text} batches"),
+            strength=strength,
+            hint=strength if found.is_rescaled else None,
+            is_symptom=not found.is_rescaled,
+            patch=_patch(found.backward, text) if is_near else None,
+        )
     for ignored in each_place(run, ignored_accumulation, at=lambda f: f.step.event.node):
-        yield _ignored(ignored)
-
-
-def _ignored(found: IgnoredAccumulation) -> Finding:
-    why = "`accelerator.accumulate()` is not used"
-    if found.is_asked:
-        why = "it was not given to `accelerator.prepare()`"
-    return finding(
-        f"The optimizer steps at every batch: {why}",
-        (found.engine, "the loss is divided by `gradient_accumulation_steps`"),
-        (found.step, "and each batch is applied by itself"),
-        at=found.step,
-    )
-
-
-def _unscaled(found: UnscaledAccumulation) -> Finding:
-    text = "n" if found.count is None else source_text(found.count)
-    is_near = found.count is not None and is_same_function(found.count, found.backward)
-    strength = Strength.MODERATE if found.is_rescaled else Strength.STRONG
-    return finding(
-        f"Gradients of {text} batches add up and the loss is not divided by their number",
-        (found.backward, "backward on the whole loss, every batch"),
-        (found.step, f"the step, every {text} batches"),
-        strength=strength,
-        hint=strength if found.is_rescaled else None,
-        is_symptom=not found.is_rescaled,
-        patch=_patch(found.backward, text) if is_near else None,
-    )
+        why = "`accelerator.accumulate()` is not used"
+        if ignored.is_asked:
+            why = "it was not given to `accelerator.prepare()`"
+        yield finding(
+            f"The optimizer steps at every batch: {why}",
+            (ignored.engine, "the loss is divided by `gradient_accumulation_steps`"),
+            (ignored.step, "and each batch is applied by itself"),
+            at=ignored.step,
+        )
 
 
 def _patch(backward: Deed, count: str) -> str | None:

@@ -12,7 +12,6 @@ from traindx.analysis.program.training.claims import (
 )
 from traindx.analysis.program.training.cleared_gradients import (
     LateStep,
-    ShortAccumulation,
     cleared_updates,
     late_steps,
     short_accumulations,
@@ -57,7 +56,17 @@ def check(run: Run) -> Findings:
         for short in short_accumulations(story):
             if short.backward.event.node not in seen:
                 seen.add(short.backward.event.node)
-                yield _in_vain(short)
+                number = constant(short.period)
+                count = None if short.turns is None else argument_of(short.turns, 1)
+                often = str(number) if number or count is None else source_text(count)
+                yield finding(
+                    f"The step waits for {often} batches, and gradients are cleared at every one",
+                    (short.zero, "gradients are cleared here, for every batch"),
+                    (short.step, f"and the step comes every {often} batches"),
+                    strength=Strength.STRONG if number else Strength.MODERATE,
+                    hint=None if number else Strength.STRONG,
+                    is_symptom=False,
+                )
 
 
 def _wiped(cleared: Deed, step: Deed) -> Finding:
@@ -78,20 +87,6 @@ def _late(late: LateStep) -> Finding:
         (late.zero, "gradients are cleared here, for every batch"),
         (late.step, "and the step comes once, with those of the last batch"),
         at=late.step,
-    )
-
-
-def _in_vain(short: ShortAccumulation) -> Finding:
-    number = constant(short.period)
-    count = None if short.turns is None else argument_of(short.turns, 1)
-    often = str(number) if number or count is None else source_text(count)
-    return finding(
-        f"The step waits for {often} batches, and gradients are cleared at every one",
-        (short.zero, "gradients are cleared here, for every batch"),
-        (short.step, f"and the step comes every {often} batches"),
-        strength=Strength.STRONG if number else Strength.MODERATE,
-        hint=None if number else Strength.STRONG,
-        is_symptom=False,
     )
 
 

@@ -1,4 +1,3 @@
-from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.training.claims import (
     each_place,
     finding,
@@ -14,7 +13,7 @@ from traindx.analysis.program.training.freezing import (
 )
 from traindx.analysis.recordings.observations import processes_of
 from traindx.examples import template
-from traindx.registry import Finding, Findings, Run, detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("frozen-parameters",))
@@ -48,22 +47,18 @@ def check(run: Run) -> Findings:
         )
     for event, value in each_place(run, vain_switches, lambda found: found[0].node):
         if not value or _is_any_frozen(run):
-            yield _vain(event, value)
-
-
-def _vain(event: ProgramEvent, value: bool) -> Finding:
-    place = source_text(event).rpartition(".")[0]
-    if event.name == "requires_grad":
-        claim = f"`requires_grad` on `{place}`, a module, is ignored"
-        patch = rewrite_statement(event, f"{place}.requires_grad_({value})")
-    else:
-        claim = f"`{event.name}` is no attribute of a parameter"
-        patch = replace(event, f"{place}.requires_grad")
-    return finding(
-        f"The setting has no effect: {claim}",
-        (event, f"`{place}.{event.name} = {value}` only makes a new attribute"),
-        patch=patch,
-    )
+            place = source_text(event).rpartition(".")[0]
+            if event.name == "requires_grad":
+                claim = f"`requires_grad` on `{place}`, a module, is ignored"
+                patch = rewrite_statement(event, f"{place}.requires_grad_({value})")
+            else:
+                claim = f"`{event.name}` is no attribute of a parameter"
+                patch = replace(event, f"{place}.requires_grad")
+            yield finding(
+                f"The setting has no effect: {claim}",
+                (event, f"`{place}.{event.name} = {value}` only makes a new attribute"),
+                patch=patch,
+            )
 
 
 def _is_any_frozen(run: Run) -> bool:

@@ -2,7 +2,7 @@
 
 from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.claims import each_place, finding, insert_before
-from traindx.analysis.program.training.feeds import UnfedStep, unfed_steps
+from traindx.analysis.program.training.feeds import unfed_steps
 from traindx.analysis.program.training.loop_gaps import BarrenStep, barren_steps
 from traindx.analysis.program.training.unreached_backwards import unreached_backwards
 from traindx.examples import script, template
@@ -37,7 +37,13 @@ def check(run: Run) -> Findings:
         yield _barren(barren)
     for unfed in each_place(run, unfed_steps, at=lambda u: u.step.event.node):
         if unfed.step.event.node not in seen:
-            yield _unfed(unfed)
+            name = unfed.step.text or "the optimizer"
+            yield finding(
+                f"`{name}` steps, but no backward pass reaches its parameters",
+                (unfed.loss, "this loss of theirs is never propagated back"),
+                (unfed.step, "and the optimizer steps here"),
+                at=unfed.step,
+            )
     for found in each_place(run, unreached_backwards, at=lambda found: found.site.node):
         yield finding(
             "The backward pass is never reached: the condition before it never holds",
@@ -45,16 +51,6 @@ def check(run: Run) -> Findings:
             (found.site, "and this backward pass never does"),
             at=found.site,
         )
-
-
-def _unfed(unfed: UnfedStep) -> Finding:
-    name = unfed.step.text or "the optimizer"
-    return finding(
-        f"`{name}` steps, but no backward pass reaches its parameters",
-        (unfed.loss, "this loss of theirs is never propagated back"),
-        (unfed.step, "and the optimizer steps here"),
-        at=unfed.step,
-    )
 
 
 def _barren(barren: BarrenStep) -> Finding:

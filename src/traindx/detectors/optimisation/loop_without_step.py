@@ -1,13 +1,12 @@
 """A training loop that computes gradients and never applies them."""
 
 from traindx.analysis.program.training.claims import finding, insert_after, program_of, variable_at
-from traindx.analysis.program.training.lengths import UnreachedStep, unreached_steps
+from traindx.analysis.program.training.lengths import unreached_steps
 from traindx.analysis.program.training.loop_gaps import (
-    UnappliedBackward,
     unapplied_backwards,
 )
 from traindx.examples import script, template
-from traindx.registry import Finding, Findings, Run, detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("missing-optimizer-step",))
@@ -34,29 +33,21 @@ def check(run: Run) -> Findings:
     """
     for story in program_of(run).stories:
         for unapplied in unapplied_backwards(story):
-            yield _unapplied(unapplied)
+            backward, optimizer = unapplied.backward, unapplied.optimizer
+            name, variable = optimizer.called("optimizer"), variable_at(backward, optimizer)
+            yield finding(
+                f"The training loop calls backward and never {name}.step()",
+                (backward, "gradients are computed here"),
+                (unapplied.loop.run.site, f"no call of {name}.step() in this loop"),
+                patch=insert_after(backward, f"{variable}.step()") if variable else None,
+            )
         for waiting in list(unreached_steps(story))[:1]:
-            yield _never(waiting)
-
-
-def _unapplied(found: UnappliedBackward) -> Finding:
-    backward, optimizer = found.backward, found.optimizer
-    name, variable = optimizer.called("optimizer"), variable_at(backward, optimizer)
-    return finding(
-        f"The training loop calls backward and never {name}.step()",
-        (backward, "gradients are computed here"),
-        (found.loop.run.site, f"no call of {name}.step() in this loop"),
-        patch=insert_after(backward, f"{variable}.step()") if variable else None,
-    )
-
-
-def _never(waiting: UnreachedStep) -> Finding:
-    period, batches = waiting.period, waiting.batches
-    return finding(
-        f"The step comes every {period} batches, and an epoch has only {batches}",
-        (waiting.step, f"waits for {period} batches of one epoch"),
-        (waiting.loop.site, f"{batches} batches, counted anew in every epoch"),
-    )
+            period, batches = waiting.period, waiting.batches
+            yield finding(
+                f"The step comes every {period} batches, and an epoch has only {batches}",
+                (waiting.step, f"waits for {period} batches of one epoch"),
+                (waiting.loop.site, f"{batches} batches, counted anew in every epoch"),
+            )
 
 
 _loop = template("""

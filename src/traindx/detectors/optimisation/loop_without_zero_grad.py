@@ -1,9 +1,9 @@
-from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.claims import cite, each_place, finding, insert_before
 from traindx.analysis.program.training.phases import Loop
-from traindx.analysis.program.training.updates import Repetition, updates_on_old_gradients
+from traindx.analysis.program.training.updates import updates_on_old_gradients
 from traindx.examples import script, template
-from traindx.registry import Finding, Findings, Run, detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("missing-zero-grad",))
@@ -31,24 +31,22 @@ def check(run: Run) -> Findings:
     for repeated, update in each_place(
         run, updates_on_old_gradients, lambda pair: pair[1].event.node
     ):
-        yield _finding(repeated, update)
-
-
-def _finding(repeated: Repetition, update: Deed) -> Finding:
-    loop = Loop(repeated.story, repeated.loop)
-    is_step = update.do is Do.STEP
-    name = update.text if is_step else "the gradients"
-    missing = f"{name}.zero_grad() is called" if is_step else "they are cleared"
-    elsewhere = [d for d in repeated.story.does(Do.ZERO_GRAD) if d.subject is update.subject]
-    how = f"only outside the loop over {loop.unit.value}" if elsewhere else "nowhere in the loop"
-    is_near = repeated.first.event.function is update.event.function and is_step
-    return finding(
-        f"Gradients accumulate over all batches: {missing} {how}",
-        (update, "the weights are updated here, in every turn"),
-        *(cite(d, "cleared only here") for d in elsewhere[:1]),
-        at=repeated.first,
-        patch=insert_before(repeated.first, f"{name}.zero_grad()") if is_near else None,
-    )
+        loop = Loop(repeated.story, repeated.loop)
+        is_step = update.do is Do.STEP
+        name = update.text if is_step else "the gradients"
+        missing = f"{name}.zero_grad() is called" if is_step else "they are cleared"
+        elsewhere = [d for d in repeated.story.does(Do.ZERO_GRAD) if d.subject is update.subject]
+        how = (
+            f"only outside the loop over {loop.unit.value}" if elsewhere else "nowhere in the loop"
+        )
+        is_near = repeated.first.event.function is update.event.function and is_step
+        yield finding(
+            f"Gradients accumulate over all batches: {missing} {how}",
+            (update, "the weights are updated here, in every turn"),
+            *(cite(d, "cleared only here") for d in elsewhere[:1]),
+            at=repeated.first,
+            patch=insert_before(repeated.first, f"{name}.zero_grad()") if is_near else None,
+        )
 
 
 _loop = template("""

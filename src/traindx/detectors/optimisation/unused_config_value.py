@@ -44,8 +44,19 @@ def check(run: Run) -> Findings:
     for words, names in NAMES.items():
         yield from _unread(program, words, names)
     yield from _never_given(program)
-    yield from _defaults(run)
-    yield from _misnamed(program)
+    for store in each_place(run, written_defaults, lambda store: store.node):
+        claim = (
+            f"`{source_text(store)}` is not read: the optimizer keeps the value it was made with"
+        )
+        filled = cite(store, "the groups of parameters were filled when the optimizer was made")
+        yield finding(claim, filled, at=store)
+    missed = {m.event.node: m for story in program.stories for m in missed_settings(story)}
+    for found in missed.values():
+        yield finding(
+            f"The configuration sets {found.written} to {found.value}, the code asks for "
+            f"`{found.asked}` and uses its default {found.used}",
+            (found.event, f"there is no {found.asked}: the default {found.used} is used"),
+        )
 
 
 def _never_given(program: Program) -> Findings:
@@ -65,17 +76,6 @@ def _never_given(program: Program) -> Findings:
         )
 
 
-def _misnamed(program: Program) -> Findings:
-    """The configuration calls a setting by a name that the code does not ask for."""
-    missed = {m.event.node: m for story in program.stories for m in missed_settings(story)}
-    for found in missed.values():
-        yield finding(
-            f"The configuration sets {found.written} to {found.value}, the code asks for "
-            f"`{found.asked}` and uses its default {found.used}",
-            (found.event, f"there is no {found.asked}: the default {found.used} is used"),
-        )
-
-
 def _unread(program: Program, words: str, names: tuple[str, ...]) -> Findings:
     used = used_by_optimizers(program, names)
     settings = settings_of(program, names)
@@ -91,16 +91,6 @@ def _unread(program: Program, words: str, names: tuple[str, ...]) -> Findings:
         (used[0], f"the optimizer uses {number}"),
         at=used[0],
     )
-
-
-def _defaults(run: Run) -> Findings:
-    """Writing the defaults of an optimizer changes none of its groups."""
-    for store in each_place(run, written_defaults, lambda store: store.node):
-        claim = (
-            f"`{source_text(store)}` is not read: the optimizer keeps the value it was made with"
-        )
-        filled = cite(store, "the groups of parameters were filled when the optimizer was made")
-        yield finding(claim, filled, at=store)
 
 
 _program = template("""

@@ -36,7 +36,16 @@ def check(run: Run) -> Findings:
     """
     rate = run.get("lr")
     if rate is None:
-        yield from _configured(run)
+        rates = list(run.config.learning_rates())
+        processes = run.recording.processes if run.recording is not None else ()
+        # what an optimizer was found to have is 0 until the first step of a warm-up
+        rates = [r for r in rates if r.artifact not in {p.path for p in processes}]
+        if rates and all(as_number(r.value) == 0.0 for r in rates):
+            yield finding(
+                f"The configured learning rate is zero ({rates[0].key})",
+                "lr-zero",
+                *map(cite_setting, rates),
+            )
         return
     if rate.origin.decimals and not bool(np.any(rate.values)):
         if len(rate) >= ENOUGH:
@@ -78,19 +87,6 @@ def _rounded(rate: Series, *, moves: bool) -> Finding:
         {"lr-zero": Strength.WEAK if moves else Strength.MODERATE, "lr-too-low": Strength.MODERATE},
         cite(rate, f"{rate.origin.name} is {printed} at every point", 0, -1, most=most),
     )
-
-
-def _configured(run: Run) -> Findings:
-    rates = list(run.config.learning_rates())
-    processes = run.recording.processes if run.recording is not None else ()
-    # what an optimizer was found to have is 0 until the first step of a warm-up
-    rates = [r for r in rates if r.artifact not in {p.path for p in processes}]
-    if rates and all(as_number(r.value) == 0.0 for r in rates):
-        yield finding(
-            f"The configured learning rate is zero ({rates[0].key})",
-            "lr-zero",
-            *map(cite_setting, rates),
-        )
 
 
 def _printed(rates: Floats, decimals: int) -> Run:

@@ -2,7 +2,7 @@
 
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.training.claims import finding, program_of, source_text
-from traindx.analysis.program.training.device_waits import FORCED, StepWaits, step_waits
+from traindx.analysis.program.training.device_waits import FORCED, step_waits
 from traindx.examples import script, template
 from traindx.registry import Finding, Findings, Run, Strength, detector
 
@@ -33,23 +33,19 @@ def check(run: Run) -> Findings:
     """
     for story in program_of(run).stories:
         for waits in step_waits(story):
-            yield from _findings(waits)
-
-
-def _findings(waits: StepWaits) -> Findings:
-    if waits.forced:
-        first = waits.forced[0]
-        yield _finding(first, f"Every training step {FORCED[first.name]}")
-    elif waits.repeated:
-        what = "a value back from the device for each parameter or sample"
-        yield _finding(waits.repeated[0], f"Every training step reads {what}")
-    elif waits.returned:
-        what = "what was moved to the device and is read back in the forward pass"
-        yield _finding(waits.returned[0], f"Every training step waits for {what}")
-    elif len(waits.reads) >= SOME:
-        what = f"{len(waits.reads)} values back from the device"
-        is_hint = len(waits.reads) < MANY
-        yield _finding(waits.reads[0], f"Every training step reads {what}", is_hint=is_hint)
+            if waits.forced:
+                first = waits.forced[0]
+                yield _finding(first, f"Every training step {FORCED[first.name]}")
+            elif waits.repeated:
+                what = "a value back from the device for each parameter or sample"
+                yield _finding(waits.repeated[0], f"Every training step reads {what}")
+            elif waits.returned:
+                what = "what was moved to the device and is read back in the forward pass"
+                yield _finding(waits.returned[0], f"Every training step waits for {what}")
+            elif len(waits.reads) >= SOME:
+                what = f"{len(waits.reads)} values back from the device"
+                is_hint = len(waits.reads) < MANY
+                yield _finding(waits.reads[0], f"Every training step reads {what}", is_hint=is_hint)
 
 
 def _finding(event: ProgramEvent, claim: str, *, is_hint: bool = False) -> Finding:

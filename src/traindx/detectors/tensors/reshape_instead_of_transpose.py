@@ -1,9 +1,9 @@
 """A view or reshape is used where a transpose or permute is meant."""
 
 from traindx.analysis.program.training.claims import each_place, finding
-from traindx.analysis.program.training.scrambled_axes import ScrambledReshape, scrambled_reshapes
+from traindx.analysis.program.training.scrambled_axes import scrambled_reshapes
 from traindx.examples import template
-from traindx.registry import Finding, Findings, Run, detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("channel-mismatch", "shape-mismatch"))
@@ -27,16 +27,12 @@ def check(run: Run) -> Findings:
     are left alone.
     """
     for found in each_place(run, scrambled_reshapes, at=lambda found: found.event.node):
-        yield _finding(found)
-
-
-def _finding(found: ScrambledReshape) -> Finding:
-    before, after = found.shapes
-    return finding(
-        f"A reshape from {before} to {after} scrambles the numbers; a transpose is meant",
-        (found.event, f"{before} becomes {after} without moving a number"),
-        cause="channel-mismatch" if found.is_of_images else "shape-mismatch",
-    )
+        before, after = found.shapes
+        yield finding(
+            f"A reshape from {before} to {after} scrambles the numbers; a transpose is meant",
+            (found.event, f"{before} becomes {after} without moving a number"),
+            cause="channel-mismatch" if found.is_of_images else "shape-mismatch",
+        )
 
 
 _images = template("""

@@ -1,8 +1,6 @@
 """The result of a call takes the name of what was called, or of something else that is needed."""
 
-from traindx.analysis.program.training.acts import Deed
 from traindx.analysis.program.training.claims import callee_text, finding, name_apart, shown
-from traindx.analysis.program.training.layers import Assigned
 from traindx.analysis.program.training.modes import overwritten_modes
 from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.shadowed_names import (
@@ -37,7 +35,11 @@ def check(run: Run) -> Findings:
     for shadowed in each_place(run, shadowed_names, at=lambda s: s.place):
         yield SENTENCES[shadowed.role](shadowed)
     for kept, deed in each_place(run, overwritten_modes, at=lambda pair: pair[0].event.node):
-        yield _mode(kept, deed)
+        yield finding(
+            "self.training keeps settings, and train() and eval() write True or False there",
+            (kept.event, "kept under the name of the flag"),
+            (deed.event, "overwrites it with True or False"),
+        )
 
 
 def _replaced(found: ShadowedName) -> Finding:
@@ -57,14 +59,6 @@ def _built_in(found: ShadowedName) -> Finding:
         f"The built-in `{found.name}` is bound to a value and called afterwards",
         (at, f"{found.name} becomes a value here"),
         (found.event, "and is called here"),
-    )
-
-
-def _mode(kept: Assigned, deed: Deed) -> Finding:
-    return finding(
-        "self.training keeps settings, and train() and eval() write True or False there",
-        (kept.event, "kept under the name of the flag"),
-        (deed.event, "overwrites it with True or False"),
     )
 
 
