@@ -1,8 +1,7 @@
 import re
 
 from traindx.analysis.curves import curve
-from traindx.examples import decay, flat, make_run
-from traindx.model.run import Architecture, Floats, Tensor
+from traindx.examples import Architecture, Floats, Tensor, decay, flat, make_run
 from traindx.registry import Evidence, Findings, Run, Strength, cite, detector, finding, suggested
 
 DEEP = 16  # weight layers; plain networks of this depth need help to train

@@ -3,8 +3,7 @@ from dataclasses import replace
 
 from traindx.analysis.checkpoints import vocabulary_tables
 from traindx.analysis.metrics.text_samples import repeated_cycle
-from traindx.examples import make_run
-from traindx.model.run import Architecture, Tensor, TextSample
+from traindx.examples import Architecture, Tensor, TextSample, make_run
 from traindx.registry import Evidence, Findings, Run, Strength, detector, finding
 
 SHARE = 0.75  # the case that this grew from had 0.79; sound small models reach 0.6

@@ -10,9 +10,8 @@ from traindx.analysis.program.shapes.structure import is_test_file
 from traindx.analysis.program.shapes.uses import contradictions
 from traindx.analysis.program.training.claims import cite, finding, line_of, location_of, program_of
 from traindx.analysis.program.training.facts.tensor_shapes import Clash
-from traindx.examples import make_run, recorded, script, template
+from traindx.examples import Ending, Process, make_run, recorded, script, template
 from traindx.model.findings import Location, cite_source
-from traindx.model.recording import Ending, Process
 from traindx.registry import Evidence, Finding, Findings, Run, Strength, detector
 
 CAUSES = {"channels": "channel-mismatch"}

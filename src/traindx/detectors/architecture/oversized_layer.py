@@ -1,7 +1,6 @@
 import re
 
-from traindx.examples import make_run
-from traindx.model.run import Architecture, Tensor
+from traindx.examples import Architecture, Tensor, make_run
 from traindx.registry import Evidence, Findings, Run, Strength, detector, finding
 
 SHARE = 0.9  # VGG's first fully connected layer has 0.74 and is sound

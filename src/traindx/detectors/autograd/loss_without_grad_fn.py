@@ -3,8 +3,7 @@ from dataclasses import replace
 from traindx.analysis.errors.graph_blame import why_no_graph
 from traindx.analysis.errors.graph_messages import CHECKPOINTED_WITHOUT_INPUT, LOSS_WITHOUT_GRAPH
 from traindx.analysis.errors.messages import causes_in, events_saying, finding, known_error
-from traindx.examples import failed, script
-from traindx.model.run import Event
+from traindx.examples import Event, failed, script
 from traindx.registry import Findings, Run, Strength, cite_event, detector
 
 HOW = (

@@ -4,8 +4,7 @@ from traindx.analysis.curves import only_rises
 from traindx.analysis.program.training.claims import cite as cite_code
 from traindx.analysis.program.training.claims import location_of, program_of
 from traindx.analysis.program.training.custom_functions import custom_functions
-from traindx.examples import decay, flat, join, logged
-from traindx.model.run import Floats
+from traindx.examples import Floats, decay, flat, join, logged
 from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 POINTS = 20

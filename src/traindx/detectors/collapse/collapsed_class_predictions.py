@@ -3,8 +3,7 @@ from dataclasses import replace
 
 from traindx.analysis.recordings.loss_labels import prediction_count
 from traindx.analysis.recordings.observations import largest_share, last_step, terms_in
-from traindx.examples import recorded, sampled
-from traindx.model.recording import Counts, LossInput, Summary
+from traindx.examples import Counts, LossInput, Summary, recorded, sampled
 from traindx.registry import Findings, Run, detector, finding, suggested
 
 LOSSES = ("cross_entropy", "nll_loss", "bce", "bce_with_logits")

@@ -1,8 +1,7 @@
 import numpy as np
 
 from traindx.analysis.metrics.players import player_loss
-from traindx.examples import flat, make_run
-from traindx.model.run import Floats
+from traindx.examples import Floats, flat, make_run
 from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 GUESS = 2.0 * float(np.log(2.0))  # the loss of answering one half to every sample, both terms added

@@ -2,8 +2,7 @@ import numpy as np
 
 from traindx.analysis.curves import since
 from traindx.analysis.metrics.players import player_loss, was_in_balance
-from traindx.examples import flat, make_run
-from traindx.model.run import Floats
+from traindx.examples import Floats, flat, make_run
 from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 WON = 0.02  # of ln 2, where a discriminator that is fooled half of the time stands

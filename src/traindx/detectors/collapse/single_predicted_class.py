@@ -8,9 +8,8 @@ from traindx.analysis.metrics.class_counts import (
     only_predicted_class,
 )
 from traindx.analysis.metrics.scores import as_shares
-from traindx.examples import logged, make_run
+from traindx.examples import Confusion, logged, make_run
 from traindx.model.findings import Evidence, cite_setting
-from traindx.model.run import Confusion
 from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding, suggested
 
 SKEWED = 0.8  # share of the largest class from which imbalance explains it

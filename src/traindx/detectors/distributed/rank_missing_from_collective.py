@@ -13,8 +13,7 @@ from traindx.analysis.recordings.ranks import (
     standstills,
     training_loader,
 )
-from traindx.examples import recorded
-from traindx.model.recording import Caught, Counts, Ending, Place, Process, Stall
+from traindx.examples import Caught, Counts, Ending, Place, Process, Stall, recorded
 from traindx.registry import (
     Finding,
     Findings,

@@ -3,8 +3,7 @@ import re
 import numpy as np
 
 from traindx.analysis.curves import since
-from traindx.examples import decay, join, logged, make_run
-from traindx.model.run import Event
+from traindx.examples import Event, decay, join, logged, make_run
 from traindx.registry import Findings, Run, Strength, cite_event, detector, finding
 
 INVALID = re.compile(

@@ -1,8 +1,7 @@
 from dataclasses import replace
 
 from traindx.analysis.checkpoints import RUNNING, cite_broken, is_broken, last_sound
-from traindx.examples import with_checkpoints
-from traindx.model.run import Architecture, Tensor
+from traindx.examples import Architecture, Tensor, with_checkpoints
 from traindx.registry import Evidence, Findings, Run, detector, finding, suggested
 
 SHOWN = 4

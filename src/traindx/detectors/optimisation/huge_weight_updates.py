@@ -13,9 +13,8 @@ from traindx.analysis.recordings.weight_updates import (
     growth,
     update_ratios,
 )
-from traindx.examples import decay, flat, recorded, watched, weights
+from traindx.examples import Floats, decay, flat, recorded, watched, weights
 from traindx.model.recording import LossInput, Optimizer, Process, Sample, Summary
-from traindx.model.run import Floats
 from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 LARGE = 0.1  # of the weights' norm in one step, in the middle layer; recipes stay below 0.01

@@ -1,8 +1,7 @@
 import re
 
 from traindx.analysis.errors.culprits import shape_of
-from traindx.examples import make_run
-from traindx.model.run import Event
+from traindx.examples import Event, make_run
 from traindx.registry import Findings, Run, cite_event, detector, finding, suggested
 
 WARNING = re.compile(

@@ -3,8 +3,7 @@ from dataclasses import replace
 import numpy as np
 
 from traindx.analysis.metrics.learning_rates import do_evaluations_differ
-from traindx.examples import logged, make_run, recorded, rounded
-from traindx.model.recording import Process
+from traindx.examples import Process, logged, make_run, recorded, rounded
 from traindx.model.run import Config, Floats, Series, Setting, as_number
 from traindx.registry import Finding, Findings, Run, Strength, cite, cite_setting, detector, finding
 

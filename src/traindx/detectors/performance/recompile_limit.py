@@ -1,7 +1,6 @@
 import re
 
-from traindx.examples import make_run
-from traindx.model.run import Event
+from traindx.examples import Event, make_run
 from traindx.registry import Findings, Run, cite_event, detector, finding
 
 MESSAGE = re.compile(
