@@ -190,16 +190,17 @@ def _named(series: Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
     return {n if n in ONE_NAME else n.replace("_", "/", 1): v for n, v in series.items()}
 
 
+_TORCH = re.compile(r"(?m)^\s*(?:import|from) torch\b")
 _BLANK = re.compile(r"\{(?:\{|(?P<name>\w+)(?::(?P<usual>[^{}]*))?\})|\}\}")
 
 
 def script(text: str, /, *, path: str = "train.py", **parts: object) -> Run:
     """Return a run of which only the program is known; parts fill the blanks of its text.
 
-    A program that imports nothing begins with the usual imports.
+    A program that does not import torch by itself begins with the usual imports.
     """
     filled = _filled(text, parts) if parts else text
-    return make_run(sources={path: filled if "import " in filled else IMPORTS + filled})
+    return make_run(sources={path: filled if _TORCH.search(filled) else IMPORTS + filled})
 
 
 def template(

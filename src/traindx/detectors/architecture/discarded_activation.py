@@ -1,5 +1,3 @@
-"""The result of an activation function is thrown away."""
-
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.shapes.structure import is_test_file
 from traindx.analysis.program.training.claims import finding, program_of, source_text

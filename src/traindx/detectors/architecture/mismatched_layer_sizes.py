@@ -137,15 +137,12 @@ print(Head()(levels))
 """),
     "near miss: a total of every hour": script("""
 import pandas as pd
-import torch
 
 table = pd.read_csv("loads.csv", index_col=0, parse_dates=True)
 hours = table.resample("1h", label="left").sum()["2011":"2014"]
 print(torch.tensor(hours.values)[:, 0])
 """),
     "near miss: sizes that one value gives, or that a batch may have": script("""
-import torch
-from torch.utils.data import DataLoader
 from torchvision import datasets, transforms
 
 def pooled(output, mask):
@@ -167,8 +164,6 @@ for images, labels in DataLoader(data, batch_size=100):
 """),
     "near miss: blocks that a loop adds by name": script("""
 from collections import OrderedDict
-import torch
-from torch import nn
 
 class Net(nn.Module):
     def __init__(self):

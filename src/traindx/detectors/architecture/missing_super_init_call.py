@@ -1,5 +1,3 @@
-"""A module whose `__init__` does not initialise nn.Module before it is needed."""
-
 from traindx.analysis.program.execution.values import Site
 from traindx.analysis.program.training.claims import (
     cite,

@@ -1,5 +1,3 @@
-"""Linear layers that follow each other without anything nonlinear between them."""
-
 from traindx.analysis.program.training.claims import (
     finding,
     insert_argument_after,

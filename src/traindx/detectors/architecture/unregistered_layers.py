@@ -1,5 +1,3 @@
-"""Layers that nn.Module does not see: in plain lists and dicts, or made anew in forward."""
-
 from traindx.analysis.program.execution.values import (
     Instance,
     Table,

@@ -1,5 +1,3 @@
-"""Tokens are added to a tokenizer and the model keeps its table."""
-
 from traindx.analysis.errors.passed_lines import unless_passed
 from traindx.analysis.program.shapes.structure import is_test_file
 from traindx.analysis.program.training.acts import Do

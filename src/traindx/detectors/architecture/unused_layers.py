@@ -1,5 +1,3 @@
-"""Layers that a module builds and that nothing it returns depends on."""
-
 from dataclasses import replace
 
 from traindx.analysis.program.training.claims import cite, finding, program_of

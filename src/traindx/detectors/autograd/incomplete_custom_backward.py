@@ -1,5 +1,3 @@
-"""A custom autograd function whose backward does not fit its forward."""
-
 from traindx.analysis.program.training.claims import finding, program_of, shown
 from traindx.analysis.program.training.custom_functions import custom_functions
 from traindx.examples import template

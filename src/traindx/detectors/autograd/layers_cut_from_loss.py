@@ -1,5 +1,3 @@
-"""Layers that the optimizer holds are cut off from the loss."""
-
 from traindx.analysis.program.execution.values import Part, Result, Value
 from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.feeds import cut_layers

@@ -47,7 +47,6 @@ def check(run: Run) -> Findings:
 
 _ERROR = "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn"
 _LOOP = """
-import torch
 for x, y in loader:
     loss = {loss}
     loss.backward()

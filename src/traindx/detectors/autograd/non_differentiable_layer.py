@@ -1,5 +1,3 @@
-"""A model passes its own features through a step function."""
-
 from traindx.analysis.program.training.claims import each_place, finding, node_of, source_text
 from traindx.analysis.program.training.flat_operations import flat_steps
 from traindx.examples import template

@@ -1,5 +1,3 @@
-"""A loss is computed on values that have no gradient."""
-
 from traindx.analysis.program.training.claims import each_place, finding, shown
 from traindx.analysis.program.training.flat_operations import flat_losses, name_of_flat
 from traindx.examples import template

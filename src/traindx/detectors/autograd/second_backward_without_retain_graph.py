@@ -1,5 +1,3 @@
-"""Two backward passes run through one graph, and the first one frees it."""
-
 from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.graphs import freed_graphs
 from traindx.examples import script, template
@@ -43,9 +41,6 @@ def check(run: Run) -> Findings:
 
 
 _LOOP = """
-import torch
-from torch import nn
-
 encoder, head = nn.Linear(8, 4), nn.Linear(4, 1)
 optimizer = torch.optim.Adam([*encoder.parameters(), *head.parameters()])
 features = {features}

@@ -1,5 +1,3 @@
-"""The loss of a training step is computed where no gradients are recorded."""
-
 from traindx.analysis.program.training.claims import each_place, finding, program_of, shown
 from traindx.analysis.program.training.gradient_switches import left_off
 from traindx.analysis.program.training.severance import unrecorded_losses

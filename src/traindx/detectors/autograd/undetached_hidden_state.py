@@ -1,5 +1,3 @@
-"""A hidden state carries its graph from batch to batch."""
-
 from traindx.analysis.program.execution.values import Part, Result, Value
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import finding, insert_after, written_argument

@@ -1,5 +1,3 @@
-"""Weights are updated between a forward pass and its backward pass."""
-
 from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.saved_tensors import Overwritten, updated_weights
 from traindx.examples import template

@@ -54,7 +54,6 @@ y = Act.apply(torch.ones(3))
 """)
 
 _PRODUCT = """
-import torch
 class Project(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, w):

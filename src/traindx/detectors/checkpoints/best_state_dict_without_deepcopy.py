@@ -96,8 +96,6 @@ FIRES = {
 }
 
 _SEARCH = """
-import torch
-
 best, best_state = 0.0, None
 for rate in (0.1, 0.01):
     model = Net()

@@ -1,5 +1,3 @@
-"""Texts get their numbers from the order of a set or from Python's hash."""
-
 from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.hash_order import hash_ordered, hashed_texts
 from traindx.analysis.program.training.seeds import seeded, trains

@@ -1,5 +1,3 @@
-"""A state is loaded into a model that has none of its keys."""
-
 from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.restoration import asked_in_vain

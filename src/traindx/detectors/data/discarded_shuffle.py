@@ -1,5 +1,3 @@
-"""The data are shuffled into a copy, and the copy is thrown away."""
-
 from traindx.analysis.program.training.claims import finding, program_of, source_text
 from traindx.analysis.program.training.shuffled_copies import dropped_shuffles
 from traindx.examples import template

@@ -193,9 +193,6 @@ SILENT = {
     "near miss: noise behind weights": _layer(given="x = self.fc(x) + torch.randn(3); return x"),
     "near miss: put into the list for training": script("""
 import argparse
-import torch
-from torch import nn
-from torch.utils.data import DataLoader
 from torchvision import transforms
 from torchvision.datasets import ImageFolder
 

@@ -62,9 +62,6 @@ FIRES = {
     "one mean for all columns": _program("(x - x.mean()) / x.std()"),
     "rows of a dataset": script("""
 import random
-import torch
-from torch import nn
-from torch.utils.data import DataLoader, Dataset
 
 class Houses(Dataset):
     def __len__(self):

@@ -35,7 +35,6 @@ def check(run: Run) -> Findings:
 
 _PROGRAM = """
 from functools import lru_cache
-from torch.utils.data import DataLoader, Dataset
 
 class Blurred(Dataset):
     def __init__(self, images):

@@ -55,8 +55,6 @@ FIRES = {
     "the same slice": _program(_SAME),
     "the same slice, moved to the device": _program(_SAME, then="x, y = x.cuda(), y.cuda()"),
     "in one of two branches": script("""
-import torch
-
 def get_batch(split, i):
     if split == "val":
         x = val[i : i + 24]

@@ -43,9 +43,6 @@ for epoch in range(3):
 _program = template(_PROGRAM, units=3)
 
 _BAG = """
-import torch
-from torch import nn
-
 class Ranker(nn.Module):
     def __init__(self):
         super().__init__()

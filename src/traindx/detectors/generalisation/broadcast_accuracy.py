@@ -66,9 +66,6 @@ FIRES = {
     "a threshold": _loop("(out > 0).long() == y"),
     "a column by its index": _loop("y.eq(out.sigmoid().round())", "y[:, None].float()"),
     "rounded, as functions": script("""
-import torch
-from torch import nn
-
 class Judge(nn.Module):
     def __init__(self):
         super().__init__()

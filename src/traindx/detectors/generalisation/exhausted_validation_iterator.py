@@ -1,5 +1,3 @@
-"""The validation batches are an iterator that the first epoch uses up."""
-
 from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.data import Role, use_of
 from traindx.analysis.program.training.iterators import used_up

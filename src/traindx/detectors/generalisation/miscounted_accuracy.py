@@ -1,5 +1,3 @@
-"""A metric is a sum that is divided by the wrong count."""
-
 from traindx.analysis.program.training.claims import cite, finding, program_of, source_text
 from traindx.analysis.program.training.miscounts import Miscounted, miscounts
 from traindx.examples import script, template

@@ -186,9 +186,7 @@ SILENT = {
         layer="Dropout()"
     ),
     "near miss: a new model of the same width for each trial": script("""
-import torch
 from dgl.nn import GraphConv
-from torch import nn
 
 class Net(nn.Module):
     def __init__(self, width):

@@ -51,9 +51,6 @@ def validate(model, criterion, loader, prepare):
 """)
 
 _OWN_CLASS = """
-import torch
-import torch.nn.functional as F
-
 class Evaluator:
     def __init__(self, net, batches):
         self.net, self.batches = net, batches

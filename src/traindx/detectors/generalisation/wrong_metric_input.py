@@ -1,5 +1,3 @@
-"""A metric is given something else than it takes it for."""
-
 from traindx.analysis.program.training.claims import finding, program_of, source_text
 from traindx.analysis.program.training.metric_inputs import misread_scores
 from traindx.examples import template

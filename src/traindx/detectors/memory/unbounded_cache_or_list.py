@@ -1,5 +1,3 @@
-"""A list or cache keeps batches or examples of every epoch, and nothing is ever let go."""
-
 from traindx.analysis.program.training.claims import each_place, finding, source_text
 from traindx.analysis.program.training.growing_stores import growing_stores
 from traindx.examples import template

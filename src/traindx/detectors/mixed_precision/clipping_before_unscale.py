@@ -105,8 +105,6 @@ for x, y in loader:
 FIRES = {
     "past Accelerate": _accelerate("torch.nn.utils"),
     "in methods of a trainer": script("""
-import torch
-from torch import nn
 class T:
     def __init__(self, model):
         self.model = model

@@ -77,8 +77,6 @@ FIRES = {
 SILENT = {
     "current names": _loop('torch.amp.GradScaler("cuda")', 'torch.autocast("cuda")'),
     "near miss: chosen by version": script("""
-import torch
-
 if torch.__version__ < "2.4":
     scaler = torch.cuda.amp.GradScaler()
 else:

@@ -81,7 +81,6 @@ _SCALED = "scaler.scale(loss).backward()"
 
 FIRES = {
     "in a wrapper": script("""
-import torch
 class Stepper:
     def __init__(self, opt, amp):
         self.opt = opt

@@ -113,8 +113,6 @@ FIRES = {
     "bfloat16, in groups": _groups(),
     "loaded in bfloat16, with steps that it cannot show": _transformers(),
     "in a class": script("""
-import torch
-from torch import nn
 class Learner:
     def __init__(self, model):
         self.model = model.half().cuda()

@@ -58,8 +58,6 @@ def attend(q, k, n):
     return (q @ k.T).masked_fill({given}, {value}).softmax(-1)
 """
 _PAIRS = """
-import torch
-
 def hardest(z, n):
     upper = torch.triu(torch.ones(n, n, dtype=torch.bool))
     return (z @ z.T).masked_fill(upper, float("-inf")).flatten().topk(5).values

@@ -1,5 +1,3 @@
-"""Weights are drawn with a standard deviation that is far too large, or far too small."""
-
 from traindx.analysis.program.training.claims import each_place, finding, source_text
 from traindx.analysis.program.training.initial_scale import misscaled_draws
 from traindx.examples import script, template
@@ -60,9 +58,6 @@ for x, y in train_loader:
 """)
 
 _BY_HAND = """
-import torch
-from torch import nn
-
 class Net(nn.Module):
     def __init__(self):
         super().__init__()

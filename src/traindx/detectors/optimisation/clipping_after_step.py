@@ -1,5 +1,3 @@
-"""Gradients are clipped after they were applied."""
-
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import (
     finding,
@@ -62,8 +60,6 @@ def _is_near(one: Deed, other: Deed) -> bool:
 
 
 _LOOP = """
-import torch
-
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for data, target in train_loader:
     optimizer.zero_grad()

@@ -1,5 +1,3 @@
-"""Probabilities are handed to a loss that wants logits."""
-
 from dataclasses import replace as replaced
 
 from traindx.analysis.program.execution.values import Result, Value

@@ -1,5 +1,3 @@
-"""The learning rate is so large that the first steps ruin the weights."""
-
 from traindx.analysis.program.training.claims import each_place, finding, node_of
 from traindx.analysis.program.training.excessive_rates import excessive_rates
 from traindx.examples import script, template

@@ -1,5 +1,3 @@
-"""The weight decay is so large that it decides what the weights become."""
-
 from traindx.analysis.program.training.claims import each_place, finding, program_of
 from traindx.analysis.program.training.decay import Decay, decays_of
 from traindx.analysis.program.training.shrinkage import gradient_decays, shrinkages

@@ -39,8 +39,6 @@ def check(run: Run) -> Findings:
 
 
 _PROGRAM = """
-import torch
-from torch import nn
 from torchvision import models
 
 model = models.resnet18(weights="DEFAULT")

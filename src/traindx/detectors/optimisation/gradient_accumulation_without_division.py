@@ -1,5 +1,3 @@
-"""Gradients are accumulated over batches and the loss is not divided by their number."""
-
 from traindx.analysis.program.training.accumulation import (
     unscaled_accumulations,
 )
@@ -78,9 +76,6 @@ def _patch(backward: Deed, count: str) -> str | None:
 
 
 _LOOP = """
-import torch
-from torch import nn
-
 criterion = nn.CrossEntropyLoss({reduction})
 optimizer = torch.optim.{optimizer}(model.parameters(), lr=0.1)
 for i, (data, target) in enumerate(loader):

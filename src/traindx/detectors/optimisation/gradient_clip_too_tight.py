@@ -1,5 +1,3 @@
-"""Gradients are clipped to so little that a step moves no weight."""
-
 from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.gradient_bounds import (
     tight_bounds,

@@ -1,5 +1,3 @@
-"""Gradients are cleared between backward and step."""
-
 from traindx.analysis.program.execution.values import constant
 from traindx.analysis.program.training.acts import Deed
 from traindx.analysis.program.training.claims import (

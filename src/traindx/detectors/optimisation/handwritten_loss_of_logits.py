@@ -1,5 +1,3 @@
-"""A loss written by hand for probabilities is given logits."""
-
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Value
 from traindx.analysis.program.training.claims import each_place, finding

@@ -1,5 +1,3 @@
-"""Logits are handed to a loss that wants probabilities."""
-
 from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.contents import IN_UNIT_INTERVAL, Content, contents
 from traindx.examples import template

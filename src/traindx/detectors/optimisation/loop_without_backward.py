@@ -1,5 +1,3 @@
-"""A training loop that steps without a backward pass."""
-
 from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.claims import each_place, finding, insert_before
 from traindx.analysis.program.training.feeds import unfed_steps

@@ -1,5 +1,3 @@
-"""A training loop that computes gradients and never applies them."""
-
 from traindx.analysis.program.training.claims import finding, insert_after, program_of, variable_at
 from traindx.analysis.program.training.lengths import unreached_steps
 from traindx.analysis.program.training.loop_gaps import (

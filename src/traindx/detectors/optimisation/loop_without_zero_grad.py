@@ -154,9 +154,7 @@ class Trainer:
 }
 
 _TWO_OPTIMIZERS = """
-import torch
 import lightning as L
-from torch import nn
 
 class GAN(L.LightningModule):
     def __init__(self):

@@ -1,5 +1,3 @@
-"""The learning-rate schedule is stepped at the wrong time or pace."""
-
 from traindx.analysis.program.training.claims import each_place, finding, node_of
 from traindx.analysis.program.training.hand_schedules import falling_rates
 from traindx.analysis.program.training.missteps import missteps

@@ -95,7 +95,6 @@ FIRES = {
 }
 
 _LIGHTNING = """
-import torch
 import lightning as L
 
 class Net(L.LightningModule):

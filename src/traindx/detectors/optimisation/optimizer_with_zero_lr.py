@@ -1,5 +1,3 @@
-"""An optimizer runs with a learning rate of zero."""
-
 from traindx.analysis.program.training.claims import each_place, finding, location_of
 from traindx.analysis.program.training.zero_rates import early_ends, zero_rates
 from traindx.examples import make_run, script, template

@@ -1,5 +1,3 @@
-"""A setting is written where nothing reads it any more, or over what the user gave."""
-
 from traindx.analysis.program.training.claims import cite, each_place, finding, program_of
 from traindx.analysis.program.training.configuration import late_settings, overwritten_options
 from traindx.analysis.program.training.ignored_settings import ignored_settings, swallowed_settings

@@ -1,5 +1,3 @@
-"""Gradients are clipped to almost nothing."""
-
 from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.step_sizes import tight_clips
 from traindx.examples import template

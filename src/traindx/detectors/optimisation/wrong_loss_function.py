@@ -1,5 +1,3 @@
-"""The loss does not fit what the model puts out or what the labels are."""
-
 from traindx.analysis.program.training.claims import cited, finding, program_of
 from traindx.analysis.program.training.loss_fit import misfit_losses
 from traindx.examples import template

@@ -1,5 +1,3 @@
-"""A training step makes the host wait for the device again and again."""
-
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.training.claims import finding, program_of, source_text
 from traindx.analysis.program.training.device_waits import FORCED, step_waits

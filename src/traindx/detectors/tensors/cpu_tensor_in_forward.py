@@ -53,9 +53,6 @@ def check(run: Run) -> Findings:
 
 
 _MODULE = """
-import torch
-from torch import nn
-
 class Net(nn.Module):
     def forward(self, x):
         {body}

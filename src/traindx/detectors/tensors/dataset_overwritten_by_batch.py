@@ -1,5 +1,3 @@
-"""A loop over data uses the name of the data for its batches."""
-
 from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.overwritten_data import overwritten_data
 from traindx.examples import template

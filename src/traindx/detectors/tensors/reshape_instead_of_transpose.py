@@ -1,5 +1,3 @@
-"""A view or reshape is used where a transpose or permute is meant."""
-
 from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.scrambled_axes import scrambled_reshapes
 from traindx.examples import template

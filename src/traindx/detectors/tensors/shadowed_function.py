@@ -1,5 +1,3 @@
-"""The result of a call takes the name of what was called, or of something else that is needed."""
-
 from traindx.analysis.program.training.claims import callee_text, finding, name_apart, shown
 from traindx.analysis.program.training.modes import overwritten_modes
 from traindx.analysis.program.training.program import each_place

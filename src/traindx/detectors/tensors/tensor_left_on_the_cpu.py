@@ -40,10 +40,6 @@ def check(run: Run) -> Findings:
 
 
 _TRAIN = """
-import torch
-from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
-
 class Schedule:
     def __init__(self, device=None):
         self.rates = torch.linspace(0, 1, 100{there})

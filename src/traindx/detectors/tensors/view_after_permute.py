@@ -1,5 +1,3 @@
-"""A view joins dimensions that a permutation has moved apart in memory."""
-
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Value
 from traindx.analysis.program.training.claims import cite, finding, program_of, replace, source_text

@@ -1,5 +1,3 @@
-"""A call of torch is given an argument that it does not take, by its kind or beside another."""
-
 from traindx.analysis.program.shapes.structure import is_test_file
 from traindx.analysis.program.training.claims import callee_text, finding, program_of, source_text
 from traindx.analysis.program.training.facts.misplaced_settings import misplaced_settings
