@@ -1,6 +1,6 @@
 from traindx.analysis.program.training.claims import cited, finding, program_of
 from traindx.analysis.program.training.loss_fit import misfit_losses
-from traindx.examples import template
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 
@@ -64,14 +64,15 @@ for data, target in train_loader:
     loss.backward()
 """)
 
-_scorer = template("""
-{imports:from my_data import loader}
+_SCORER = """
+{imports}
+from torch import nn
 
 scorer = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 1))
 for rows, chosen in loader:
     loss = nn.functional.cross_entropy(scorer(rows), chosen)
     loss.backward()
-""")
+"""
 
 _tags = template("""
 net = nn.Sequential(nn.Embedding(90, 16), nn.Flatten(1), nn.Linear(160, 6))
@@ -93,7 +94,7 @@ print(tags_of(held_out))
 
 FIRES = {
     "several tags at once": _tags("torch.sigmoid(net(words)) > 0.5"),
-    "cross-entropy over one unit, for a table": _scorer("import pandas as pd"),
+    "cross-entropy over one unit, for a table": script(_SCORER, imports="import pandas as pd"),
     "cross-entropy over one unit": _program(1, "CrossEntropyLoss"),
     "squared error on class labels": _program(10, "MSELoss"),
 }
@@ -101,7 +102,7 @@ FIRES = {
 SILENT = {
     "near miss: one of several classes": _tags("net(words).softmax(1).argmax(1)"),
     "ten classes": _program(10, "CrossEntropyLoss"),
-    "near miss: a score for each candidate": _scorer(),
+    "near miss: a score for each candidate": script(_SCORER, imports="from my_data import loader"),
     "near miss: candidates side by side": _program(
         1, "CrossEntropyLoss", "self.head(x).view(-1, 4)"
     ),
