@@ -68,6 +68,7 @@ __all__ = [  # with the words that runs are made of, so that most examples need 
     "Counts",
     "Ending",
     "Epoch",
+    "Evaluation",
     "Event",
     "Failure",
     "Fingerprint",
