@@ -5,7 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from traindx.registry import declared_detectors, detectors
+from traindx.model.run import Run
+from traindx.registry import (
+    Findings,
+    Strength,
+    declared_detectors,
+    detector,
+    detectors,
+    finding,
+)
 
 LOADED = "sum(n.startswith('traindx.detectors.') for n in sys.modules)"
 
@@ -22,3 +30,15 @@ def test_a_detector_is_not_imported_to_say_what_it_needs() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     families = len({d.family for d in detectors().items})
     assert int(done.stdout) <= families
+
+
+def test_a_rule_of_one_cause_need_not_name_it_again():
+    @detector(needs=("source",), suggests=("lr-zero",))
+    def check(run: Run) -> Findings:
+        yield finding("Shown", "")
+        yield finding("Suggested", {"": Strength.WEAK})
+        yield finding("Of another", "dead-relu")
+
+    shown, suggests, other = check(Run())
+    assert (shown.shows, other.shows) == ("lr-zero", "dead-relu")
+    assert suggests.suggests == {"lr-zero": Strength.WEAK}

@@ -11,28 +11,36 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from traindx.model.recording import (
+    Activation,
     CapturedStep,
+    Caught,
     Counts,
     Ending,
     Epoch,
     Evaluation,
+    Fingerprint,
     Loader,
+    LossInput,
     Model,
+    NonFinite,
     Optimizer,
     Parameter,
     Place,
     Process,
     Recording,
     Sample,
+    Shape,
     Stall,
     StepOperation,
     StepTensor,
     Submodule,
+    Summary,
 )
 from traindx.model.run import (
     Architecture,
     Artifact,
     Config,
+    Confusion,
     Event,
     Failure,
     Floats,
@@ -42,7 +50,65 @@ from traindx.model.run import (
     Series,
     Setting,
     Source,
+    Tensor,
+    TextSample,
 )
+
+__all__ = [  # with the words that runs are made of, so that most examples need no other import
+    "CUTS",
+    "DOCUMENTS",
+    "IMPORTS",
+    "ONE_NAME",
+    "TRAINING",
+    "Activation",
+    "Architecture",
+    "CapturedStep",
+    "Caught",
+    "Confusion",
+    "Counts",
+    "Ending",
+    "Epoch",
+    "Evaluation",
+    "Event",
+    "Failure",
+    "Fingerprint",
+    "Floats",
+    "Frame",
+    "Loader",
+    "LossInput",
+    "Model",
+    "NonFinite",
+    "Optimizer",
+    "Parameter",
+    "Place",
+    "Process",
+    "Sample",
+    "Shape",
+    "Stall",
+    "Summary",
+    "Tensor",
+    "TextSample",
+    "captured",
+    "decay",
+    "failed",
+    "flat",
+    "join",
+    "logged",
+    "make_run",
+    "recorded",
+    "resampled",
+    "rounded",
+    "sampled",
+    "script",
+    "stalled",
+    "step_of",
+    "template",
+    "watched",
+    "weights",
+    "with_checkpoints",
+    "with_evaluation",
+    "with_source",
+]
 
 ONE_NAME = ("grad_norm", "loss_scale", "weight_norm", "clip_max")  # series of no phase
 IMPORTS = """
@@ -125,13 +191,17 @@ def _named(series: Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
     return {n if n in ONE_NAME else n.replace("_", "/", 1): v for n, v in series.items()}
 
 
+_TORCH = re.compile(r"(?m)^\s*(?:import|from) torch\b")
+_BLANK = re.compile(r"\{(?:\{|(?P<name>\w+)(?::(?P<usual>[^{}]*))?\})|\}\}")
+
+
 def script(text: str, /, *, path: str = "train.py", **parts: object) -> Run:
     """Return a run of which only the program is known; parts fill the blanks of its text.
 
-    A program that imports nothing begins with the usual imports.
+    A program that does not import torch by itself begins with the usual imports.
     """
-    filled = text.format(**parts) if parts else text
-    return make_run(sources={path: filled if "import " in filled else IMPORTS + filled})
+    filled = _filled(text, parts) if parts else text
+    return make_run(sources={path: filled if _TORCH.search(filled) else IMPORTS + filled})
 
 
 def template(
@@ -139,15 +209,25 @@ def template(
 ) -> Callable[..., Run]:
     """Return what makes a run of a program that begins with the usual imports.
 
-    Its blanks are filled in the order of these names, then of the usual ones, or by name.
+    A blank of the text may say what usually fills it, `{loss:model(x).mean()}`. Blanks are filled
+    by name or in order: these, then those of the text that nothing usually fills, then the others.
     """
-    order = (*blanks, *usual)
+    written: dict[str, str | None] = {}
+    for blank in filter(lambda b: b["name"], _BLANK.finditer(text)):
+        written.setdefault(blank["name"], blank["usual"])
+    usually = {**{n: u for n, u in written.items() if u is not None}, **usual}
+    order = dict.fromkeys((*blanks, *(n for n in written if n not in usually), *usually))
 
     def filled(*given: object, **named: object) -> Run:
-        parts = {**usual, **dict(zip(order, given, strict=False)), **named}
+        parts = {**usually, **dict(zip(order, given, strict=False)), **named}
         return script(IMPORTS + text, path=path, **parts)
 
     return filled
+
+
+def _filled(text: str, parts: Mapping[str, object]) -> str:
+    """Return a text with its blanks filled and its doubled braces single."""
+    return _BLANK.sub(lambda b: str(parts[b["name"]]) if b["name"] else b[0][0], text)
 
 
 def failed(

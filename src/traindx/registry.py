@@ -13,19 +13,22 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, wraps
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
 from traindx.model.findings import (
+    Evidence,
     Failed,
     Finding,
     Findings,
     Strength,
     cite,
+    cite_event,
     cite_record,
+    cite_setting,
     finding,
     suggested,
 )
@@ -34,13 +37,16 @@ from traindx.model.run import Run
 
 __all__ = [  # with the words in which most rules speak, so that they need no other import
     "Detector",
+    "Evidence",
     "Finding",
     "Findings",
     "Reader",
     "Run",
     "Strength",
     "cite",
+    "cite_event",
     "cite_record",
+    "cite_setting",
     "detector",
     "finding",
     "reader",
@@ -90,10 +96,21 @@ def detector(*, needs: tuple[str, ...], suggests: tuple[str, ...]) -> Callable[[
 
     def declare(check: Check) -> Check:
         name = check.__module__.rsplit(".", 1)[-1].replace("_", "-")
-        check.__dict__[DETECTOR] = Detector(name, check, needs, suggests)
-        return check
+        rule = _with_its_cause(check, suggests[0]) if len(suggests) == 1 else check
+        rule.__dict__[DETECTOR] = Detector(name, rule, needs, suggests)
+        return rule
 
     return declare
+
+
+def _with_its_cause(check: Check, cause: str) -> Check:
+    """Return a rule whose findings are about its one cause where they name none."""
+
+    @wraps(check)
+    def rule(run: Run) -> Findings:
+        return (finding.about(cause) for finding in check(run))
+
+    return rule
 
 
 def reader(name: str, sniff: Sniff) -> Callable[[Read], Read]:

@@ -6,6 +6,7 @@ from traindx.analysis.checkpoints import (
     block_of,
     causes_of_unchanged,
     cite_broken,
+    constant_matrices,
     grown_matrices,
     is_broken,
     is_comparable,
@@ -88,3 +89,20 @@ def test_why_matrices_may_stand_still():
     assert list(causes) == ["frozen-parameters", "parameters-not-in-optimizer"]
     half = Tensor("a", (8, 8), "float16")
     assert "half-precision-weights" in causes_of_unchanged(run, [half], [half], Strength.WEAK)
+
+
+def test_matrices_of_equal_rows_and_of_zeros():
+    def tensor(name: str, norm: float, equal: float) -> Tensor:
+        return Tensor(name, (64, 32), "float32", {"norm": norm, "equal_rows": equal, "nan": 0.0})
+
+    def found(*tensors: Tensor) -> tuple[list[str], bool]:
+        named, is_equal = constant_matrices(Architecture(tensors, "model.pt"))
+        return [t.name for t in named], is_equal
+
+    head = tensor("head.weight", 3.0, 0.0)
+    assert found(tensor("fc1.weight", 3.0, 1.0), head) == (["fc1.weight"], True)
+    assert found(tensor("a.weight", 0.0, 1.0), tensor("b.weight", 0.0, 1.0))[0] == [
+        "a.weight",
+        "b.weight",
+    ]
+    assert found(tensor("norm.weight", 3.0, 1.0), head) == ([], False)

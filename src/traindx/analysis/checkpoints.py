@@ -31,6 +31,14 @@ _BY_DESIGN = re.compile(
 _LEARNT = re.compile(r"(?:^|[._])(?:weight|bias|gamma|beta|kernel|w|b|proj)(?:_\w{1,16})?$")
 RUNNING = re.compile(r"running_(?:mean|var)$|moving_(?:mean|variance)$")
 HALF = ("float16", "bfloat16")
+MOST_ZERO = 0.5  # of the weight matrices; a zero branch here and there is a habit
+# zero or constant by design: norms, scales, adapters, gates, positions, filters, last layers
+_CONSTANT = re.compile(
+    r"norm|(?:^|[._])(?:bn|ln|gn)\d*(?:[._]|$)|gamma|scale|lora|adapter|adaln|modulation|gate|router"
+    r"|zero|pos|token|embed|mask|filt|blur|kernel|window|buffer|queue|proto|anchor|upsampl|temporal"
+    r"|head|final|classifier|out(?:put)?(?:[._]|$|_proj)|proj_out|to_out|running_|rel|index|dfl",
+    re.IGNORECASE,
+)
 
 
 def shared_matrices(before: Architecture, after: Architecture) -> Iterator[tuple[Tensor, Tensor]]:
@@ -138,3 +146,16 @@ def causes_of_unchanged(
     if all(t.dtype in HALF for t in (*still, *moved)):
         suggests["half-precision-weights"] = Strength.WEAK
     return suggests
+
+
+def constant_matrices(latest: Architecture) -> tuple[list[Tensor], bool]:
+    """Return hidden weight matrices of equal rows, or else most matrices that are all zero.
+
+    With it, whether the rows are equal and not zero.
+    """
+    matrices = [t for t in latest.tensors if is_dense_matrix(t)]
+    judged = [t for t in matrices[:-1] if not _CONSTANT.search(t.name)]  # the last is the head
+    equal = [t for t in judged if t.statistics["equal_rows"] == 1.0 and t.statistics["norm"] > 0]
+    zero = [t for t in matrices if t.statistics["norm"] == 0]
+    is_mostly_zero = len(zero) >= 2 and len(zero) > MOST_ZERO * len(matrices)
+    return (equal, True) if equal else (zero if is_mostly_zero else [], False)

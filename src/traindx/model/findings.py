@@ -145,6 +145,13 @@ class Finding:
     def named(self, detector: str) -> Finding:
         return replace(self, detector=detector)
 
+    def about(self, cause: str) -> Finding:
+        """Return the finding with a cause where it left open which it speaks for."""
+        if self.shows != "" and "" not in self.suggests:
+            return self
+        suggests = {named or cause: strength for named, strength in self.suggests.items()}
+        return replace(self, shows=cause if self.shows == "" else self.shows, suggests=suggests)
+
 
 Findings = Iterator[Finding]  # what a rule returns
 

@@ -5,16 +5,19 @@ import numpy as np
 from traindx.analysis.metrics.broken_losses import (
     cite_announced_half,
     cite_half_precision,
+    cite_last_finite,
     course_before,
+    gave_up,
     has_burst,
     has_climbed,
     has_scored,
     is_written_as_zero,
     last_word,
+    lost_loss,
     lost_since,
     value_word,
 )
-from traindx.examples import decay, join, make_run
+from traindx.examples import decay, failed, join, make_run
 from traindx.model.run import Event, Origin, Run, Series
 
 LOG = Origin("train.log", "loss")
@@ -68,3 +71,24 @@ def test_the_course_before_says_what_may_be_behind():
     climb = series(join(decay(50), 0.5 * np.exp(np.arange(12.0))))
     assert course_before(run, climb)[0] == "after a rise"
     assert [value_word(v) for v in (np.nan, np.inf, 3e34)] == ["NaN", "infinite", "3e+34"]
+
+
+def test_the_lost_loss_is_told_with_what_it_was_before():
+    found = lost_loss(make_run({"loss/train": join(decay(9), [np.nan] * 3)}))
+    assert found is not None
+    assert (found[1], len(found[2]), found[3]) == (9, 9, "train")
+    assert lost_loss(make_run({"loss/train": decay(9)})) is None
+
+
+def test_a_loop_gives_up_on_its_loss():
+    def ended(message: str) -> Run:
+        return failed(f"ValueError: {message}")
+
+    assert gave_up(ended("Loss is nan, stopping training")) is not None
+    assert gave_up(ended("the info of the loss is missing")) is None
+    assert gave_up(make_run()) is None
+
+
+def test_the_last_finite_value_is_cited():
+    assert cite_last_finite(series([3.0, 2.5]))[0].says == "its last finite value is 2.5"
+    assert cite_last_finite(None) == ()

@@ -11,6 +11,9 @@ from traindx.analysis.metrics.learning_rates import (
     is_rate_scaled,
     rate_rises,
     refuted_by_rate,
+    unapplied_rate,
+    vanished_since,
+    zero_settings,
 )
 from traindx.examples import make_run
 
@@ -56,3 +59,25 @@ def test_a_logged_rate_is_constant_and_not_zero():
     assert not is_rate_constant(make_run({"lr": [0.1, 0.2]}))
     assert list(refuted_by_rate(make_run({"lr": [0.1]}))) == ["lr-zero"]
     assert refuted_by_rate(make_run({"lr": [0.0]})) == {}
+
+
+def test_a_rate_that_falls_to_nothing_for_good():
+    def since(*values: float) -> tuple[int, float, bool] | None:
+        return vanished_since(make_run({"lr": values}).series["lr"])
+
+    assert since(0.1, 0.1, 0.1, 0.0, 0.0) == (3, 0.4, True)
+    assert since(0.1, 0.1, 0.1, 1e-12, 1e-12) == (3, 0.4, False)
+    assert since(0.0, 0.0, 0.1, 0.1, 0.1) is None
+
+
+def test_configured_rates_that_are_all_zero():
+    assert [s.key for s in zero_settings(make_run(config={"lr": 0.0}))] == ["lr"]
+    assert zero_settings(make_run(config={"lr": 0.1})) == []
+
+
+def test_a_configured_rate_that_is_never_used():
+    found = unapplied_rate(make_run({"lr": np.full(50, 1e-3)}, config={"optimizer.lr": 0.1}))
+    assert found is not None and found[2].key == "optimizer.lr"
+    assert unapplied_rate(make_run({"lr": np.full(50, 0.1)}, config={"lr": 0.1})) is None
+    rising = make_run({"lr": np.linspace(0.0, 0.02, 50)}, config={"lr": 0.1})
+    assert unapplied_rate(rising) is None

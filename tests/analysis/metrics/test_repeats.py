@@ -9,6 +9,7 @@ from traindx.analysis.metrics.repeats import (
     first_repeat,
     has_loss_fallen,
     has_no_gradient,
+    stands_since,
     usual_value,
 )
 from traindx.examples import decay, join, make_run
@@ -47,3 +48,13 @@ def test_what_a_loss_that_stands_still_is_held_against():
     assert not has_no_gradient(make_run({"grad_norm": np.ones(12)}))
     assert has_loss_fallen(make_run({"loss/train": [0.7, 0.6, 0.5, 0.5, 0.5, 0.5]}))
     assert not has_loss_fallen(make_run({"loss/train": np.full(8, 0.7)}))
+
+
+def test_a_loss_that_shows_one_value_for_most_of_the_run():
+    def since(*values: float) -> int | None:
+        return stands_since(make_run({"loss/train": values}).series["loss/train"], 5, 4)
+
+    assert since(2.3041, *[2.3025] * 9) == 1
+    assert since(4.6, *[2.3025] * 9) is None  # learnt first
+    assert since(*[2.3] * 10) is None  # few digits
+    assert since(*[2.3041, 2.2986] * 4, 2.3025) is None

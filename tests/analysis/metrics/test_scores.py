@@ -16,10 +16,11 @@ from traindx.analysis.metrics.scores import (
     is_model_moving,
     is_often_wrong,
     last_share,
+    nothing_scored,
     stays_near_zero,
     zero_score,
 )
-from traindx.examples import decay, flat, make_run
+from traindx.examples import decay, flat, logged, make_run
 from traindx.model.run import Series
 
 
@@ -87,3 +88,14 @@ def test_the_accuracy_of_held_out_data_comes_first():
 
 def test_percent_are_shares():
     assert as_shares(series([50.0, 98.0])).tolist() == [0.5, 0.98]
+
+
+def test_a_score_that_is_nothing_in_all_parts():
+    def nothing(**series: list[float]) -> str:
+        run = logged(**series)
+        found = nothing_scored(run, ("em", "f1"), ("val*", "test*"), lambda v: not v.any())
+        return "" if found is None else found.name
+
+    assert nothing(f1_val=[0.0] * 4) == "f1/val"
+    assert nothing(f1_val=[0.0] * 4, f1_test=[0.0, 0.1, 0.0, 0.0]) == ""
+    assert nothing(f1_train=[0.0] * 4) == ""

@@ -8,9 +8,10 @@ from traindx.analysis.metrics.validation import (
     cite_train_gain,
     metric_says,
     turn_of,
+    turned_loss,
     validation_losses,
 )
-from traindx.examples import decay, flat, join, make_run
+from traindx.examples import decay, flat, join, logged, make_run
 from traindx.model.run import Series
 
 TURNING = join(decay(8, 4.0, 3.5, noise=0.002), np.linspace(3.52, 4.3, 22))
@@ -55,3 +56,13 @@ def test_accuracies_may_end_far_apart():
     assert cite_accuracies_apart(make_run(told), 0.3)
     told["accuracy/val"] = np.linspace(0.5, 0.9, 30)
     assert cite_accuracies_apart(make_run(told), 0.3) == ()
+
+
+def test_a_validation_loss_that_turned_while_training_fell():
+    turning = np.concatenate([decay(8, 4.0, 3.5, noise=0.0), np.linspace(3.6, 5.3, 22)])
+    run = logged(loss_train=decay(30, 3.0, 0.3, noise=0.01), loss_val=turning)
+    found = turned_loss(run, run.series["loss/val"])
+    assert found is not None and found.is_clear
+    assert (found.at, found.verdict, len(found.evidence)) == (7, "unknown", 2)
+    flat_run = logged(loss_train=np.full(30, 3.0), loss_val=turning)
+    assert turned_loss(flat_run, flat_run.series["loss/val"]) is None

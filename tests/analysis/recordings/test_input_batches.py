@@ -6,18 +6,21 @@ from math import sqrt
 import pytest
 
 from traindx.analysis.recordings.input_batches import (
+    breaking_rate,
     first_layer_input,
     has_constant_inputs,
     input_change,
     is_input_table,
+    mean_square,
     position_ratio,
+    raw_inputs,
     raw_table,
     repeats_one_example,
     scale_of,
     takes_raw_inputs,
 )
-from traindx.examples import watched
-from traindx.model.recording import Activation, Parameter, Sample, Summary
+from traindx.examples import recorded, watched
+from traindx.model.recording import Activation, NonFinite, Parameter, Process, Sample, Summary
 
 TABLE = Summary("0", (32, 8), "float32", "cpu", -1.0, 1.0, 0.0, 1.0)
 LAYER = Activation("fc1", "input of addmm", (32, 8), mean=0.6, std=0.8)
@@ -75,3 +78,28 @@ def test_positions_are_small_beside_raw_inputs():
     ratio = position_ratio(sample, shapes, "pos")
     assert ratio == pytest.approx(70.0 * sqrt(128.0))
     assert position_ratio(replace(sample, activations=(LAYER,)), shapes, "pos") is None
+
+
+def fed(mean: float, std: float, kind: str = "Linear") -> Process:
+    given = Summary("0", (32, 8), "float32", "cpu", mean - std, mean + std, mean, std)
+    layer = Activation("fc1", "input of addmm", (32, 8), mean=max(abs(mean), std), std=1.0)
+    parameter = Parameter("fc1.weight", (16, 8), optimizer=0)
+    modules = {"": "Net", "fc1": kind}
+    return watched(parameter, modules=modules, count=4, batch=(given,), activations=(layer,))
+
+
+def test_a_table_that_goes_into_the_first_layer_as_it_is():
+    found = raw_inputs(fed(1500.0, 900.0))
+    assert found is not None and (len(found[0]), found[1].mean) == (4, 1500.0)
+    assert raw_inputs(fed(0.1, 1.0)) is None
+
+
+def test_a_rate_that_only_suits_normalised_inputs():
+    def broken(rate: float, mean: float = 1500.0) -> bool:
+        process = replace(fed(mean, 900.0), nonfinite=(NonFinite(9, 4),))
+        run = recorded(process, lr=[rate] * 4)
+        return breaking_rate(run, process, process.samples[0].batch[0]) is not None
+
+    assert broken(0.01)
+    assert not broken(1.0) and not broken(1e-8)
+    assert mean_square(Summary(mean=3.0, std=4.0)) == 25.0

@@ -19,6 +19,7 @@ from traindx.analysis.recordings.loss_labels import (
     label_entropy,
     late_loss,
     least_mistakes,
+    one_late_answer,
     only_batch_label,
     only_label,
     prediction_count,
@@ -132,3 +133,21 @@ def test_labels_explain_a_gap():
     assert causes(*[{"0": 60, "1": 2, "2": 1, "3": 1}] * 8)["class-imbalance"] is Strength.STRONG
     assert causes(*[{"0": 11, "1": 12, "2": 11}] * 8)["distribution-shift"] is Strength.STRONG
     assert causes({"0": 1})["class-imbalance"] is Strength.WEAK
+
+
+def test_one_answer_in_all_late_batches():
+    def answer(*predicted: dict[str, int]) -> tuple[str, float] | None:
+        inputs = [
+            LossInput(
+                "cross_entropy", prediction=Summary(shape=(sum(p.values()), 4)), classes=4,
+                predictions=p,
+            )
+            for p in predicted
+        ]  # fmt: skip
+        process = sampled(len(inputs), losses=lambda i: (inputs[i],))
+        return one_late_answer(terms_of(process, "cross_entropy")[0])
+
+    assert answer({"2": 64}, {"2": 64}) == ("2", 1.0)
+    assert answer({"2": 64}, {"1": 64}) is None
+    assert answer({"2": 60, "1": 4}) is None
+    assert answer({"2": 8}) is None

@@ -9,6 +9,7 @@ from traindx.analysis.recordings.observations import terms_of
 from traindx.analysis.recordings.predictions import (
     are_probabilities,
     are_raw_targets,
+    dominated,
     has_large_targets,
     is_class_number,
     is_clipped,
@@ -93,3 +94,20 @@ def test_a_cross_entropy_that_is_far_from_learnt():
     given = (LossInput("cross_entropy", classes=10),)
     assert is_far_from_learnt([Sample(1, 0, loss=2.0, losses=given)])
     assert not is_far_from_learnt([Sample(1, 0, loss=0.1, losses=given)])
+
+
+def test_a_term_that_another_one_rules():
+    def ruled(losses: tuple[float, ...], width: float) -> bool:
+        def given(i: int) -> tuple[LossInput]:
+            low, high = (-log(10) + sign * (width if i else 0.3) for sign in (-1, 1))
+            prediction = Summary(shape=(50, 10), low=low, high=high)
+            return (LossInput("cross_entropy", "addmm", prediction, classes=10),)
+
+        made = sampled(
+            len(losses), step=lambda i: 20 * i, loss=lambda i: losses[i], losses=given
+        )  # fmt: skip
+        return dominated(made) is not None
+
+    assert ruled((900.0, 60.0, 9.0, 4.0, 2.6, 2.4), 0.01)
+    assert not ruled((900.0, 60.0, 9.0, 4.0, 2.6, 2.4), 2.0)
+    assert not ruled((2.4, 2.4, 2.3, 2.3, 2.3, 2.3), 0.01)

@@ -1,8 +1,9 @@
 """Ranks that stand still in collectives."""
 
-from traindx.analysis.recordings.rank_calls import first_disagreement, missing_rank
+from traindx.analysis.recordings.rank_calls import early_end, first_disagreement, missing_rank
 from traindx.analysis.recordings.ranks import Standstill
-from traindx.model.recording import Process, Stall
+from traindx.examples import recorded, stalled
+from traindx.model.recording import Counts, Place, Process, Stall
 
 
 def rank(number: int, *ops: str, done: bool = True) -> Standstill:
@@ -28,3 +29,14 @@ def test_a_rank_is_missing_from_what_another_waits_in():
     assert found is not None
     assert (found[0], found[1], found[2]["seq"], found[3]) == (behind, ahead, 2, [0])
     assert missing_rank([ahead], "0") is None
+
+
+def test_a_rank_that_ended_while_another_waits():
+    call = {"seq": 9, "op": "gloo:all_reduce", "group": "0", "is_retired": False}
+    waiting = stalled(Place("/home/me/train.py", 12, "main", "x.sum()"), collectives=(call,))
+    ended = Process(counts=Counts(9, steps=40, is_end=True))
+    found = early_end(recorded(ended, waiting))
+    assert found is not None
+    assert (found.gone.rank, found.whom.rank, len(found.evidence)) == (0, 1, 2)
+    assert not found.has_as_many_batches
+    assert early_end(recorded(Process(counts=Counts(9, steps=40)), waiting)) is None

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from traindx.analysis.recordings.ranks import (
     Standstill,
     are_all_in_one,
     call_kind,
+    first_error,
     has_exited_well,
+    lost_connections,
     rank_series,
     shared_prints,
+    silent_ranks,
     what_it_waits_for,
 )
-from traindx.examples import make_run, recorded
-from traindx.model.recording import Ending, Fingerprint, Place, Process, Stall
+from traindx.examples import make_run, recorded, stalled
+from traindx.model.recording import Caught, Counts, Ending, Fingerprint, Place, Process, Stall
 
 
 def test_a_rank_that_called_nothing_belongs_to_the_first_group_only():
@@ -67,3 +72,26 @@ def test_what_a_process_waits_for():
     assert what_it_waits_for(loading, [loading])[0] == ", waiting for the data loader"
     plain = Standstill(Process(), Stall(1, 40, 60.0))
     assert what_it_waits_for(plain, [plain]) == ("", {})
+
+
+def test_the_first_error_and_who_waits_for_it():
+    def raised(time_s: float) -> Process:
+        places = (Place("/home/me/train.py", 31, "main", "y = batch['label']"),)
+        return Process(caught=(Caught(44, "KeyError", "'label'", 40, time_s, places=places),))
+
+    waiting = stalled(Place("/home/me/train.py", 12, "main", "loss.backward()"))
+    found = first_error(recorded(raised(9.0), raised(3.0), replace(waiting)))
+    assert found is not None
+    assert (found[0].rank, found[2]) == (1, [2])
+    assert first_error(recorded(raised(9.0), raised(3.0))) is None
+
+
+def test_ranks_that_left_no_word():
+    message = "Connection closed by peer [::1]:4321"
+    lost = Process(caught=(Caught(44, "RuntimeError", message, 40, 9.0),))
+    found = silent_ranks(recorded(lost, Process()))
+    assert found is not None
+    assert ([p.rank for p in found[0]], len(found[1])) == ([1], 1)
+    assert len(lost_connections(recorded(lost, Process()))) == 1
+    ended = Process(counts=Counts(9, is_end=True))
+    assert silent_ranks(recorded(lost, ended)) is None

@@ -7,6 +7,7 @@ import pytest
 
 from traindx.analysis.recordings.traces import traces_of
 from traindx.analysis.recordings.weight_updates import (
+    Wreck,
     at_full_rate,
     early_updates,
     erasing_update,
@@ -16,15 +17,19 @@ from traindx.analysis.recordings.weight_updates import (
     is_limited_by_rate,
     is_mostly_still,
     is_warming,
+    large_updates,
+    lasting_updates,
     passes_over_data,
     starts_fresh,
     step_gains,
     travelled,
     update_ratios,
     uses_only,
+    wrecking_update,
 )
-from traindx.examples import make_run, sampled, watched, weights
+from traindx.examples import make_run, recorded, sampled, watched, weights
 from traindx.model.recording import Epoch, LossInput, Optimizer, Parameter, Process
+from traindx.model.run import Run
 
 NAMES = weights("0.weight", "1.weight")
 
@@ -130,3 +135,41 @@ def test_a_first_step_that_outdoes_every_layer():
     found = erasing_update(process("AdamW"), traces_of(process("AdamW")))
     assert found is not None and (found[0].step, found[1]) == (0, 7.0)
     assert erasing_update(process("SGD"), traces_of(process("SGD"))) is None
+
+
+def updated(ratio: float, loss: list[float], norm: float = 1.0) -> Run:
+    process = watched(
+        *weights("a", "b", "c"), count=8, update_ratios=lambda i: (ratio if i < 1 else 0.001,) * 3,
+        weight_norms=lambda i: (norm if i else 1.0,) * 3,
+    )  # fmt: skip
+    return recorded(process, loss_train=loss)
+
+
+def test_a_first_step_that_replaces_the_weights():
+    def wreck(run: Run) -> Wreck | None:
+        process = run.recording.processes[0]
+        return wrecking_update(run, process, traces_of(process))
+
+    found = wreck(updated(7.0, [0.7, 400.0, *[0.7] * 30], norm=8.0))
+    assert found is not None and found.is_seen and found.sample.step == 0
+    assert wreck(updated(7.0, list(np.geomspace(0.7, 0.01, 30)), norm=8.0)) is None
+    assert wreck(updated(0.5, [0.7] * 30, norm=8.0)) is None
+
+
+def test_steps_that_stay_large():
+    def run(ratio: float, end: float, norm: float = 0.0) -> Run:
+        process = watched(
+            *weights("a", "b", "c"), count=12, step=lambda i: 4 * i,
+            update_ratios=(ratio,) * 3, weight_norms=lambda i: (1.0 + norm * i,) * 3,
+        )  # fmt: skip
+        return recorded(process, loss_train=np.linspace(2.5, end, 80))
+
+    def asked(made: Run) -> tuple[bool, bool]:
+        process = made.recording.processes[0]
+        traces = traces_of(process)
+        lasting = lasting_updates(made, process, traces)
+        return lasting is not None, large_updates(made, traces) is not None
+
+    assert asked(run(0.5, 2.5)) == (False, True)
+    assert asked(run(0.09, 2.5, norm=1.0)) == (True, False)
+    assert asked(run(0.5, 0.1)) == (False, False)

@@ -1,13 +1,14 @@
 """Losses that become NaN or infinite: since when, and how they came there."""
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
 
 from traindx.analysis.curves import curve, since
-from traindx.model.findings import Evidence, Strength, cite_event, cite_setting, suggested
+from traindx.model.findings import Evidence, Strength, cite, cite_event, cite_setting, suggested
 from traindx.model.metric_names import HIGHER_IS_BETTER, PHASES, kind_of, phase_of, words
-from traindx.model.run import Run, Series
+from traindx.model.run import Failure, Run, Series
 
 GREW = 2.0  # times the median of the run's last part, in the last points before the end: a climb
 BURST = 1e4  # times the last whole loss that was logged
@@ -22,6 +23,11 @@ CLIMBED: Mapping[str, Strength] = suggested(
 )
 OPEN_COURSE: Mapping[str, Strength] = suggested(
     moderate="nan-in-data unstable-operation lr-too-high"
+)
+_NOT_A_NUMBER = r"(?:nan|inf(?:init[ey])?|not finite|non-?finite)"
+# an error that a training loop raises on purpose: "Loss is nan, stopping training"
+TOLD = re.compile(
+    rf"(?i)\bloss(?:es)?\b.{{0,40}}\b{_NOT_A_NUMBER}\b|\b{_NOT_A_NUMBER}\b.{{0,20}}\bloss(?:es)?\b"
 )
 
 
@@ -111,3 +117,30 @@ def course_before(run: Run, before: Series) -> tuple[str, Mapping[str, Strength]
     return "suddenly, without a rise", suggested(
         moderate="unstable-operation nan-in-data", weak="lr-too-high"
     )
+
+
+def lost_loss(run: Run) -> tuple[Series, int, Series, str] | None:
+    """Return the first main loss that is lost: it, since where, what it was before, its phase."""
+    for phase in ("train", "val"):
+        loss = run.main_loss(phase)
+        told = None if loss is None else last_word(run, loss, phase) or loss
+        onset = None if told is None else lost_since(told)
+        if loss is not None and told is not None and onset is not None:
+            before = loss if len(told) == 1 else told.take(slice(0, onset))
+            return told, onset, before.finite(), phase
+    return None
+
+
+def gave_up(run: Run) -> Failure | None:
+    """Return the error by which a training loop stopped itself since its loss was broken."""
+    last = run.failures[-1] if run.failures else None
+    is_told = last is not None and TOLD.search(last.message.split("\n", 1)[0])
+    return last if is_told else None
+
+
+def cite_last_finite(before: Series | None) -> tuple[Evidence, ...]:
+    """Return the last value that a loss had before it broke; nothing where it had none."""
+    if before is None or not len(before):
+        return ()
+    last = float(before.values[-1])
+    return (cite(before, f"its last finite value is {last:.4g}", -1, last=last),)

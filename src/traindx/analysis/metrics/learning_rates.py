@@ -3,13 +3,19 @@
 import numpy as np
 
 from traindx.model.findings import Evidence, Strength, cite, cite_setting
-from traindx.model.run import Run, Series, as_number
+from traindx.model.run import Run, Series, Setting, as_number
 
 SCALED = ("scale_lr", "auto_lr", "lr_find", "linear_scaling", "base_batch_size", "layer_decay",
           "lr_mult", "layerwise", "gpus", "world_size", "num_gpus")  # fmt: skip
 SAME_RATE = 1.5  # times: a rate that rises more explains the jump
 TINY_RATE = 1e-6  # below what any published recipe trains a network from scratch with
 CONSTANT_RATE = 1.05  # the highest rate over the lowest
+VANISHED = 1e-8  # of its peak; no schedule means to end there, and float32 rounds such steps away
+RATE_POINTS = 5
+EARLY_END = 0.2  # of the run spent at zero; schedules that end at zero spend a point or two there
+ALWAYS = 0.99  # of the run
+APART = 1.5  # times; schedules warm up to the configured value or decay from it
+APART_POINTS = 10
 
 
 def highest_rate(run: Run) -> tuple[float, Evidence] | None:
@@ -89,3 +95,41 @@ def refuted_by_rate(run: Run) -> dict[str, Strength]:
     rate = run.get("lr")
     is_positive = rate is not None and bool(np.any(rate.finite().values > 0.0))
     return {"lr-zero": Strength.STRONG} if is_positive else {}
+
+
+def vanished_since(rate: Series) -> tuple[int, float, bool] | None:
+    """Return where a rate falls to nothing for good, for which share, and whether to zero."""
+    is_zero = rate.values <= VANISHED * float(np.nanmax(rate.values))
+    share = float(is_zero.mean())
+    if share < EARLY_END or len(rate) < RATE_POINTS:
+        return None
+    if share <= ALWAYS and not bool(is_zero[-1]):
+        return None  # zero in warm-up or between restarts
+    is_exact = bool(np.all(rate.values[is_zero] == 0.0))
+    return int(np.flatnonzero(is_zero)[0]), share, is_exact
+
+
+def zero_settings(run: Run) -> list[Setting]:
+    """Return the configured learning rates where all are zero."""
+    processes = run.recording.processes if run.recording is not None else ()
+    # what an optimizer was found to have is 0 until the first step of a warm-up
+    found = {p.path for p in processes}
+    rates = [r for r in run.config.learning_rates() if r.artifact not in found]
+    return rates if all(as_number(r.value) == 0.0 for r in rates) else []
+
+
+def unapplied_rate(run: Run) -> tuple[Series, int, Setting] | None:
+    """Return the logged rate, where it is highest, and the one configured rate it never is."""
+    rate = run.get("lr")
+    in_force = ("checkpoint.", "optimizer.") if run.recording is not None else ("checkpoint.",)
+    settings = [s for s in run.config.learning_rates() if not s.key.startswith(in_force)]
+    values = {as_number(s.value) for s in settings}
+    if rate is None or len(values) != 1 or len(rate.finite()) < APART_POINTS or is_rate_scaled(run):
+        return None
+    wanted, finite = values.pop(), rate.finite()
+    top = int(np.argmax(finite.values))
+    used = float(finite.values[top])
+    still_rising = top >= len(finite) - 2 and used < (wanted or 0.0)
+    if not wanted or used <= 0 or still_rising or 1 / APART < used / wanted < APART:
+        return None
+    return finite, top, settings[0]

@@ -16,6 +16,8 @@ REPEATS = 3  # evaluations in a row after the first of their kind
 REPEATS_OF_FEW = {5: 8, 4: 10}
 FELL = 0.9  # of its first value: a training loss that was learnt before the weights stood still
 SHARE = 0.3  # of all evaluations; a run that stops right after is only well trained
+STANDS = 0.8  # of the run
+LEARNT = 0.05  # of the first value; what was gained before the loss stood still
 
 
 def usual_value(loss: Series) -> Series:
@@ -87,3 +89,17 @@ def has_loss_fallen(run: Run) -> bool:
     values = loss.finite().values
     half = values[len(values) // 2 :]
     return float(half.max()) < FELL * float(values[0])
+
+
+def stands_since(loss: Series, least: int, digits: int) -> int | None:
+    """Return the point since which a loss shows one value to so many digits, for most of the run.
+
+    A run that learnt first and then stands still has converged.
+    """
+    if len(loss) < least or loss.last == 0.0:
+        return None
+    start = since(loss.values == loss.last)
+    first = float(loss.values[0])
+    is_learnt = abs(first - loss.last) > LEARNT * abs(first)
+    is_short = len(loss) - start < max(least, STANDS * len(loss))
+    return None if is_short or is_learnt or digits_of(loss) < digits else start

@@ -151,3 +151,14 @@ def as_shares(accuracy: Series) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Return the values of an accuracy as shares."""
     values = accuracy.values
     return values / 100.0 if float(np.max(values)) > 1.5 else values
+
+
+def nothing_scored(
+    run: Run, kinds: Sequence[str], parts: Sequence[str], is_nothing: Callable[[Floats], bool]
+) -> Series | None:
+    """Return the first score of a kind whose values are all nothing, in these parts of the data."""
+    for kind in kinds:
+        held = [s for part in parts for s in run.matching(f"{kind}/{part}")]
+        if are_all(held, is_nothing):
+            return held[0]
+    return None

@@ -1,5 +1,7 @@
 """The validation loss beside the training loss and the scores of the same data."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from traindx.analysis.curves import divergence, running_median
@@ -17,6 +19,7 @@ METRIC_LOSS = 0.05  # of its best value: a metric this far from it has
 ANEW = 5.0  # times its level before: a training loss that meets other data
 BEHIND = 1.2  # the validation loss over that of training, at the end
 WIDENED = 1.1  # what the gap is at the end over what it was at the start
+MUCH_WORSE = 1.5  # times its best: what a held accuracy does not excuse
 
 
 def validation_losses(run: Run) -> list[Series]:
@@ -132,3 +135,43 @@ def stays_behind(train: Floats, val: Floats) -> bool:
 def _level(values: Floats, part: slice) -> float:
     """The middle of the first or of the last quarter of a curve."""
     return float(np.median(np.concatenate(np.array_split(values, 4)[part])))
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """A validation loss that turned up while the training loss fell, and what metrics say."""
+
+    val: Series
+    at: int
+    best: float
+    end: float
+    verdict: str
+    evidence: tuple[Evidence, ...]
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the metrics agree, or the loss rose by more than calibration explains."""
+        return self.verdict == "worse" or self.end > CLEAR * self.best
+
+
+def turned_loss(run: Run, val: Series) -> Turned | None:
+    """Return how a validation loss turned up for good while the training loss fell."""
+    finite = val.finite()
+    train = run.get(val.name.replace("/val", "/train", 1)) or run.objective()
+    turn = turn_of(finite)
+    if turn is None or train is None or begins_anew(train.finite(), finite, turn):
+        return None
+    gain = cite_train_gain(train.finite(), finite, turn)
+    if gain is None:
+        return None
+    best, end = float(finite.values[turn]), float(np.median(finite.values[-2:]))
+    verdict, metric = metric_says(run, finite)
+    says = (
+        f"{finite.origin.name} rose by {100 * (end / best - 1):.0f} % from its minimum {best:.4g} "
+        f"at {finite.when(turn)} to {end:.4g}"
+    )
+    evidence = (cite(finite, says, turn, -1, best=best, end=end), gain, *metric)
+    apart = cite_accuracies_apart(run, turn / len(finite)) if end > MUCH_WORSE * best else ()
+    if verdict == "better" and apart:
+        verdict, evidence = "worse", (*evidence, *apart)
+    return Turned(finite, turn, best, end, verdict, evidence)

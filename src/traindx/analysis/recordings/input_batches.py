@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from math import hypot, isfinite, prod, sqrt
 
 from traindx.analysis.recordings.loss_labels import BATCH_LABELS
-from traindx.analysis.recordings.observations import is_integer, rows
-from traindx.model.recording import Activation, Process, Sample, Summary
+from traindx.analysis.recordings.observations import is_integer, medians, rows
+from traindx.model.recording import Activation, NonFinite, Process, Sample, Summary
+from traindx.model.run import Run
 
 APART = 1.0  # of the spread of the inputs: between all means before and all means after
 WIDER = 2.0  # times: between all spreads before and all spreads after
@@ -15,6 +16,10 @@ RAW_INPUT = 100.0  # of the mean or the spread of what the first layer is given
 FIRST_LAYERS = ("Linear", "Conv1d", "Conv2d", "Conv3d", "LazyLinear", "LSTM", "GRU", "RNN")
 EMBEDDED = ("Embedding", "EmbeddingBag")
 NOT_NORMALISED = 10.0  # the size of the inputs; normalised ones have one
+RAW_SAMPLES = 2
+AT_ONCE = 50  # steps until the first NaN or Inf
+BOUND = 2.0  # rate times curvature, beyond which plain descent diverges
+FAR_BEYOND = 10.0  # times the bound
 
 
 def first_layer_input(sample: Sample) -> Activation | None:
@@ -108,3 +113,37 @@ def position_ratio(sample: Sample, shapes: dict[str, tuple[int, ...]], table: st
         if is_first and weight in shapes and shapes[weight][0] == shapes[table][-1] and positions:
             return norms.get(weight, 0.0) / sqrt(shapes[weight][0]) * size / positions
     return None
+
+
+def raw_inputs(process: Process) -> tuple[list[Sample], Summary] | None:
+    """Return the samples whose tables go into the first layer as they are, and the first table."""
+    samples = [s for s in process.samples if s.batch]
+    scales = [scale for s in samples if (scale := raw_table(s)) is not None]
+    if len(scales) < RAW_SAMPLES or len(scales) < len(samples) or not takes_raw_inputs(process):
+        return None
+    # the inputs of the layer that is furthest from the loss
+    inputs = ([a for a in s.activations if a.op.startswith("input of")] for s in samples)
+    reached = [a for given in inputs for a in given[-1:]]
+    is_raw = bool(reached) and medians(scale_of(a) for a in reached) >= RAW_INPUT
+    return (samples, scales[0]) if is_raw else None
+
+
+def breaking_rate(run: Run, process: Process, given: Summary) -> tuple[NonFinite, float] | None:
+    """Return an early breakdown by a rate that suits normalised inputs, and that rate.
+
+    The rate is times the number of inputs.
+    """
+    broken = process.nonfinite[0] if process.nonfinite else None
+    rate = run.get("lr")
+    known = rate.finite().values if rate is not None else ()
+    kinds = {o.type for o in process.optimizers}
+    if broken is None or broken.step > AT_ONCE or not len(known) or kinds != {"SGD"}:
+        return None
+    pace = float(max(known)) * float(prod(given.shape[1:]))
+    is_by_scale = pace <= BOUND and pace * mean_square(given) >= FAR_BEYOND * BOUND
+    return (broken, pace) if is_by_scale else None
+
+
+def mean_square(summary: Summary) -> float:
+    """Return the mean of the squares of a tensor's values."""
+    return summary.mean**2 + summary.std**2

@@ -39,6 +39,8 @@ COMMON = 0.5  # of the median class: a class that is rarer is weighted for a rea
 MARKED = 0.5  # of the targets that are not counted
 GAP_LABELS = 200  # labels of which a class that is trained would be one
 SKEWED = 10.0  # the most frequent class over the median one, or that over the rarest
+ONE = 0.99  # of the predictions of a batch
+ANSWERED_EXAMPLES = 16
 
 
 def batch_labels(sample: Sample) -> Mapping[str, int]:
@@ -243,3 +245,14 @@ def causes_of_gap(process: Process, term: Term) -> tuple[dict[str, Strength], tu
     if is_led or middle > SKEWED * ordered[-1]:
         return {**open_question, "class-imbalance": Strength.STRONG}, (seen,)
     return open_question, ()
+
+
+def one_late_answer(late: Term) -> tuple[str, float] | None:
+    """Return the one class that late batches are nearly all predicted to be, and its least share.
+
+    In a small batch a single answer is no surprise.
+    """
+    chosen = [largest_share(i.predictions, prediction_count(i)) for i in late.inputs]
+    answers, least = {answer for answer, _ in chosen}, min(share for _, share in chosen)
+    is_small = min(map(prediction_count, late.inputs)) < ANSWERED_EXAMPLES
+    return None if len(answers) != 1 or least < ONE or is_small else (chosen[0][0], least)

@@ -8,6 +8,7 @@ from traindx.analysis.recordings.observations import (
     extreme,
     is_integer,
     is_sound,
+    late_samples,
     medians,
     operation,
     rows,
@@ -32,6 +33,8 @@ PROBABLE_SAMPLES = 3  # samples; the rows of one may sum to one by chance
 HARMLESS = ("log_softmax",)
 LARGE_TARGET = 10.0  # targets that are larger need large weights
 LEFT_OF_GUESS = 0.3  # of the loss of a guess
+DOMINANT = 5.0  # the loss over the most that the term with the targets can be
+RULED_SAMPLES = 4
 
 
 def is_clipped(given: LossInput) -> bool:
@@ -179,3 +182,20 @@ def is_far_from_learnt(late: Sequence[Sample]) -> bool:
     if len(given) < len(late) or any(i.loss != "cross_entropy" or i.classes < 2 for i in given):
         return False
     return medians(s.loss for s in late) > LEFT_OF_GUESS * log(given[-1].classes)
+
+
+def dominated(process: Process) -> tuple[Sample, Sample, float] | None:
+    """Return samples in which another term rules the loss, and its outputs end up saying nothing.
+
+    These are the first and the last, with the most that the term with the targets can be.
+    """
+    told = [s for s in process.samples if isfinite(s.loss) and len(s.losses) == 1]
+    is_scaled = process.counts is not None and process.counts.scaled
+    late = [s for s in late_samples(process) if len(s.losses) == 1]
+    if is_scaled or len(told) < RULED_SAMPLES or not late:
+        return None
+    first, last = told[0], late[-1]
+    most = largest_cost(first, last)
+    if most is None or first.loss < DOMINANT * most or last.loss > 0.5 * first.loss:
+        return None
+    return (first, last, most) if all(says_nothing(s.losses[0]) for s in late) else None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 
 from traindx.analysis.errors.root_failure import standing
 from traindx.model.findings import Evidence, Strength, cite_record, suggested
@@ -21,6 +23,8 @@ EVERYONE = "0"  # the group that torch makes first; numbers begin with 1
 # all ranks pass the same size; what is gathered, scattered or exchanged may differ by design
 _SAME_SIZE = ("all_reduce", "allreduce", "broadcast", "reduce", "barrier")
 LOOKS_WHILE_RUNNING = 2  # saving and evaluation take long as well, and then it goes on
+# the other end is gone; a mere timeout says nothing of the kind
+HUNG_UP = re.compile(r"[Cc]onnection (?:closed|reset) by peer|remote process exited|got 0 bytes")
 
 
 def ranks_of(run: Run) -> tuple[Process, ...]:
@@ -307,3 +311,36 @@ def what_it_waits_for(
     if main.waits_for_thread:
         return ", waiting for another thread or process", {}
     return "", {}
+
+
+Caughts = list[tuple[Process, Caught]]
+
+
+def first_error(run: Run) -> tuple[Process, Caught, list[int]] | None:
+    """Return the rank that failed first, its error, and the ranks that wait for it."""
+    failed = [(p, c) for p in ranks_of(run) for c in own_errors(p)]
+    if not failed:
+        return None
+    process, caught = min(failed, key=lambda f: (isnan(f[1].time_s), f[1].time_s))
+    still = {s.process.rank for s in standstills(run) if s.process.world_size > 1}
+    others = sorted(still - {p.rank for p, _ in failed})
+    return (process, caught, others) if others else None
+
+
+def silent_ranks(run: Run) -> tuple[list[Process], Caughts] | None:
+    """Return ranks that others wait for and that left no word, and the connections that broke."""
+    lost = lost_connections(run)
+    still = [s for s in standstills(run) if s.process.world_size > 1]
+    broken = [(p, c) for p, c in lost if HUNG_UP.search(c.message)]
+    if not broken and not (still and not lost and all(s.waits_for_ranks for s in still)):
+        return None
+    waiting = {s.process.rank for s in still} | {p.rank for p, _ in lost}
+    gone = [p for p in ranks_of(run) if p.rank not in waiting]
+    if not gone or any(p.stalls or (p.counts is not None and p.counts.is_end) for p in gone):
+        return None
+    return gone, broken
+
+
+def lost_connections(run: Run) -> Caughts:
+    """Return the errors by which ranks notice that another one is gone."""
+    return [(p, c) for p in ranks_of(run) for c in echoes_in(p)]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import isfinite, log, prod, sqrt
 
 import numpy as np
 
+from traindx.analysis.metrics.objective import finite_objective, share_gained
 from traindx.analysis.program.origins import loads_weights
 from traindx.analysis.recordings.observations import explains_targets, last_step
 from traindx.analysis.recordings.predictions import has_large_targets
@@ -33,6 +34,16 @@ EARLY_SAMPLES = 3
 ERASING = 1.0  # of what a sound layer passes on: the step alone passes on as much
 TWICE = 2.0  # the weights' norm
 BLOWN_UP = 10.0  # the weights' norm, afterwards, over that at the start
+LARGE = 0.1  # of the weights' norm in one step, in the middle layer; recipes stay below 0.01
+LARGE_SAMPLES = 3
+REPLACED = 1.0  # of their norm: a step that is larger than the weights
+INFLATED = 3.0  # the weights' norm, afterwards, over that at the start
+EXPLODED = 5.0  # the highest loss over the first
+POINTS = 10  # of the loss
+LEARNT = 0.1  # of the starting loss
+LASTING = 0.08  # of the weights' norm, on average before the rate decays; recipes stay below 0.06
+STALLED = 0.25  # of the starting loss gained at most, under such steps
+RECOVERED = 0.75  # of the first loss gained: it got over it
 
 
 def update_ratios(
@@ -184,3 +195,59 @@ def erasing_update(process: Process, traces: Sequence[Trace]) -> tuple[Sample, f
         if is_first and sizes.get(sample.line, 0.0) > ERASING:
             return sample, ratio
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Wreck:
+    """A first step that is larger than the weights; is it seen in the loss or in every layer?"""
+
+    sample: Sample
+    ratio: float
+    then: str
+    is_seen: bool
+
+
+def wrecking_update(run: Run, process: Process, traces: Sequence[Trace]) -> Wreck | None:
+    """Return one of the first steps that replaces the weights, in a run that does not recover."""
+    updates = [(s, r) for s, r in update_ratios(traces, np.median) if s.step < SETTLED]
+    wrecking = [(s, r) for s, r in updates if r > REPLACED]
+    if wrecking and growth(traces) > INFLATED and not _learns(run, from_first=True):
+        loss = finite_objective(run)
+        values = loss.values if loss is not None else np.ones(1)
+        rose = float(values.max()) / max(abs(float(values[0])), 1e-12)
+        then = "and the loss ends no lower than it began"
+        return Wreck(*wrecking[0], then, is_seen=rose > EXPLODED)
+    gained, step = share_gained(run, POINTS, from_first=True), erasing_update(process, traces)
+    if step is None or gained is None or gained > RECOVERED:
+        return None
+    return Wreck(*step, f"which grow {growth(traces):.0f}-fold", is_seen=True)
+
+
+def lasting_updates(
+    run: Run, process: Process, traces: Sequence[Trace]
+) -> tuple[Sample, Sample, float, float] | None:
+    """Return steps that are large as long as the rate is, and only make the weights larger.
+
+    These are the first and the last of them, their mean, and what the loss gained.
+    """
+    early, gained, grown = early_updates(process, traces), share_gained(run, POINTS), growth(traces)
+    is_carried = any(s.carried for s in process.samples)  # gradients that pile up do the same
+    if early is None or gained is None or is_carried or gained > STALLED:
+        return None
+    return None if early[2] < LASTING or grown < INFLATED else (*early, gained)
+
+
+def large_updates(run: Run, traces: Sequence[Trace]) -> tuple[Sample, float, float] | None:
+    """Return the first of many large steps and their middle, where the loss does not fall."""
+    late = [(s, r) for s, r in update_ratios(traces, np.median) if s.step >= SETTLED]
+    large = [(s, r) for s, r in late if r > LARGE]
+    if len(large) < LARGE_SAMPLES or len(large) <= len(late) / 2 or _learns(run):
+        return None
+    return *large[0], float(np.median([r for _, r in large]))
+
+
+def _learns(run: Run, *, from_first: bool = False) -> bool:
+    """Tell whether the loss fell, from its first level or from its very first value."""
+    gained = [share_gained(run, POINTS)]
+    gained += [share_gained(run, POINTS, from_first=True)] if from_first else []
+    return all(g is None or g > LEARNT for g in gained)

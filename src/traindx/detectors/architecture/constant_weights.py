@@ -1,20 +1,9 @@
-import re
-
-from traindx.analysis.checkpoints import is_dense_matrix
+from traindx.analysis.checkpoints import constant_matrices
 from traindx.examples import with_checkpoints
-from traindx.model.findings import Evidence
 from traindx.model.run import Architecture, Tensor
-from traindx.registry import Finding, Findings, Run, Strength, detector, finding
+from traindx.registry import Evidence, Findings, Run, Strength, detector, finding
 
-MOST_ZERO = 0.5  # of the weight matrices; a zero branch here and there is a habit
 SHOWN = 4
-# zero or constant by design: norms, scales, adapters, gates, positions, filters, last layers
-_BY_DESIGN = re.compile(
-    r"norm|(?:^|[._])(?:bn|ln|gn)\d*(?:[._]|$)|gamma|scale|lora|adapter|adaln|modulation|gate|router"
-    r"|zero|pos|token|embed|mask|filt|blur|kernel|window|buffer|queue|proto|anchor|upsampl|temporal"
-    r"|head|final|classifier|out(?:put)?(?:[._]|$|_proj)|proj_out|to_out|running_|rel|index|dfl",
-    re.IGNORECASE,
-)
 
 
 @detector(needs=("checkpoint",), suggests=("bad-initialisation",))
@@ -36,32 +25,25 @@ def check(run: Run) -> Findings:
     Zeros and constants are usual for norms, layer scales, adapters (LoRA B), adaLN, gates,
     positions and last layers; those are left alone, and so are depthwise filters.
     """
-    if not run.checkpoints:
-        return
-    latest = run.checkpoints[-1]
-    matrices = [t for t in latest.tensors if is_dense_matrix(t)]
-    judged = [t for t in matrices[:-1] if not _BY_DESIGN.search(t.name)]  # the last one is the head
-    equal = [t for t in judged if t.statistics["equal_rows"] == 1.0 and t.statistics["norm"] > 0]
-    zero = [t for t in matrices if t.statistics["norm"] == 0]
-    if equal:
-        yield _finding(latest, equal, "with identical rows", Strength.STRONG)
-    elif len(zero) >= 2 and len(zero) > MOST_ZERO * len(matrices):
-        yield _finding(latest, zero, "with only zeros", Strength.MODERATE)
-
-
-def _finding(latest: Architecture, tensors: list[Tensor], what: str, strength: Strength) -> Finding:
-    evidence = []
-    for t in tensors[:SHOWN]:
-        low, high = t.statistics.get("min", 0.0), t.statistics.get("max", 0.0)
-        says = f"{t.name} has {t.shape[0]} equal rows, with values from {low:.4g} to {high:.4g}"
-        evidence.append(Evidence(says, latest.artifact, t.name, values={"min": low, "max": high}))
-    count = f"{len(tensors)} weight matri{'x' if len(tensors) == 1 else 'ces'}"
-    return finding(
-        f"The last checkpoint has {count} {what}, such as {tensors[0].name}",
-        {"bad-initialisation": strength},
-        *evidence,
-        strength=strength,
-    )
+    for latest in run.checkpoints[-1:]:
+        tensors, is_equal = constant_matrices(latest)
+        if not tensors:
+            return
+        evidence = []
+        for t in tensors[:SHOWN]:
+            low, high = t.statistics.get("min", 0.0), t.statistics.get("max", 0.0)
+            says = f"{t.name} has {t.shape[0]} equal rows, with values from {low:.4g} to {high:.4g}"
+            values = {"min": low, "max": high}
+            evidence.append(Evidence(says, latest.artifact, t.name, values=values))
+        count = f"{len(tensors)} weight matri{'x' if len(tensors) == 1 else 'ces'}"
+        what = "with identical rows" if is_equal else "with only zeros"
+        strength = Strength.STRONG if is_equal else Strength.MODERATE
+        yield finding(
+            f"The last checkpoint has {count} {what}, such as {tensors[0].name}",
+            {"bad-initialisation": strength},
+            *evidence,
+            strength=strength,
+        )
 
 
 def _tensor(name: str, *shape: int, equal: bool = False, norm: float = 3.0) -> Tensor:

@@ -1,10 +1,8 @@
 import re
 
 from traindx.analysis.curves import curve
-from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Evidence
-from traindx.model.run import Architecture, Floats, Tensor
-from traindx.registry import Findings, Run, Strength, cite, detector, finding, suggested
+from traindx.examples import Architecture, Floats, Tensor, decay, flat, make_run
+from traindx.registry import Evidence, Findings, Run, Strength, cite, detector, finding, suggested
 
 DEEP = 16  # weight layers; plain networks of this depth need help to train
 STALLED = 0.05  # of the starting loss gained at most

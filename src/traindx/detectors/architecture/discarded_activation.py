@@ -1,10 +1,7 @@
-"""The result of an activation function is thrown away."""
-
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.shapes.structure import is_test_file
-from traindx.analysis.program.training.claims import finding, source_text
+from traindx.analysis.program.training.claims import finding, program_of, source_text
 from traindx.analysis.program.training.operations import operation_of
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -39,7 +36,6 @@ def check(run: Run) -> Findings:
             seen.add(event.node)
             yield finding(
                 f"The result of `{source_text(event)}` is thrown away: nothing is nonlinear here",
-                "missing-nonlinearity",
                 (event, "computed and not kept"),
             )
 
@@ -50,12 +46,12 @@ def _is_in_place(event: ProgramEvent) -> bool:
     return is_set or event.name.endswith("_")
 
 
-_NET = """
+_net = template("""
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.first, self.second = nn.Linear(8, 32), nn.Linear(32, 2)
-        self.act = nn.{layer}
+        self.act = nn.{layer:ReLU()}
 
     def forward(self, x):
         x = self.first(x)
@@ -63,9 +59,7 @@ class Net(nn.Module):
         return self.second(x)
 
 out = Net()(torch.randn(4, 8))
-"""
-
-_net = template(_NET, "line", layer="ReLU()")
+""")
 
 FIRES = {
     "a function": _net("F.relu(x)"),

@@ -3,10 +3,8 @@ from dataclasses import replace
 
 from traindx.analysis.checkpoints import vocabulary_tables
 from traindx.analysis.metrics.text_samples import repeated_cycle
-from traindx.examples import make_run
-from traindx.model.findings import Evidence
-from traindx.model.run import Architecture, Tensor, TextSample
-from traindx.registry import Findings, Run, Strength, detector, finding
+from traindx.examples import Architecture, Tensor, TextSample, make_run
+from traindx.registry import Evidence, Findings, Run, Strength, detector, finding
 
 SHARE = 0.75  # the case that this grew from had 0.79; sound small models reach 0.6
 LARGE_BODY = 30e6  # parameters beside the tables; with as many, a large vocabulary is a choice

@@ -8,13 +8,11 @@ from traindx.analysis.program.shapes.forward_traces import ForwardTrace
 from traindx.analysis.program.shapes.machine import Conflict
 from traindx.analysis.program.shapes.structure import is_test_file
 from traindx.analysis.program.shapes.uses import contradictions
-from traindx.analysis.program.training.claims import cite, finding, line_of, location_of
+from traindx.analysis.program.training.claims import cite, finding, line_of, location_of, program_of
 from traindx.analysis.program.training.facts.tensor_shapes import Clash
-from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run, recorded, script, template
-from traindx.model.findings import Evidence, Location, cite_source
-from traindx.model.recording import Ending, Process
-from traindx.registry import Finding, Findings, Run, Strength, detector
+from traindx.examples import Ending, Process, make_run, recorded, script, template
+from traindx.model.findings import Location, cite_source
+from traindx.registry import Evidence, Finding, Findings, Run, Strength, detector
 
 CAUSES = {"channels": "channel-mismatch"}
 
@@ -61,9 +59,9 @@ def _followed(clash: Clash) -> Finding:
     built = () if layer is None else (cite(layer, f"built here for {mismatch.expected}"),)
     return finding(
         clash.text[0].upper() + clash.text[1:],
-        CAUSES.get(mismatch.kind, "shape-mismatch"),
         (clash.event, "the sizes meet here"),
         *built,
+        cause=CAUSES.get(mismatch.kind, "shape-mismatch"),
     )
 
 
@@ -95,13 +93,13 @@ def _finding(trace: ForwardTrace, conflict: Conflict, origin: str) -> Finding:
     )
 
 
-_NET = """
+_net = template("""
 class Net(nn.Module):
     def __init__(self, width=64):
         super().__init__()
-        self.conv = nn.Conv2d(3, width, 3{padding})
-        self.bn = nn.BatchNorm2d({norm})
-        self.fc = nn.Linear({features}, 10)
+        self.conv = nn.Conv2d(3, width, 3{padding:})
+        self.bn = nn.BatchNorm2d({norm:width})
+        self.fc = nn.Linear({features:64 * 30 * 30}, 10)
 
     def forward(self, x):
         x = torch.relu(self.bn(self.conv(x)))
@@ -109,19 +107,9 @@ class Net(nn.Module):
 
 model = Net()
 out = model(torch.randn(4, 3, 32, 32))
-"""
+""")
 _CHAIN = """
 model = nn.Sequential(nn.Linear(784, {a}), nn.ReLU(), nn.Linear(64, 10))
-"""
-_net = template(_NET, norm="width", features="64 * 30 * 30", padding="")
-_LOOKUPS = """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.kind, self.item = nn.Embedding(8, 32), nn.Embedding(80, 32)
-
-    def forward(self, landing, history):
-        return torch.cat([self.kind(landing), self.item(history).mean(1)], -1)
 """
 
 FIRES = {
@@ -133,41 +121,28 @@ FIRES = {
     ),
 }
 
-_CONDITION = """
-class Judge(nn.Module):
-    def __init__(self):
+SILENT = {
+    "near miss: one stem for each level": script("""
+class Head(nn.Module):
+    def __init__(self, widths=(8, 16)):
         super().__init__()
-        self.classes, self.out = nn.Embedding(10, 10), nn.Linear(784 + 10, 1)
+        self.stems = nn.ModuleList([nn.Conv2d(w, 4, 1) for w in widths])
+        self.ends = nn.ModuleList([nn.Conv2d(4, 2, 1) for w in widths])
 
-    def forward(self, image, labels):
-        flat = image.view(image.size(0), -1)
-        return self.out(torch.cat((flat, self.classes(labels)), -1))
+    def forward(self, levels):
+        return [end(self.stems[k](x)) for k, (end, x) in enumerate(zip(self.ends, levels))]
 
-judge = Judge()
-score = judge(torch.rand(64, 1, 28, 28), draw_labels(64))
-"""
+levels = (torch.rand(2, 8, 9, 9), torch.rand(2, 16, 9, 9))
+print(Head()(levels))
+"""),
+    "near miss: a total of every hour": script("""
+import pandas as pd
 
-_MIRRORED = """
-class Coder(nn.Module):
-    def __init__(self):
-        super().__init__()
-        sizes = [8, 16, 32]
-        self.down = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 32))
-        sizes.reverse()
-        self.up = nn.Linear(sizes[0], sizes[-1])
-        self.scale = nn.Parameter(torch.FloatTensor(sizes[-1], len(sizes)))
-        self.scale.data.uniform_(-1.0 / self.scale.size(1), 1.0)
-
-    def forward(self, x):
-        return self.up(self.down(x)) @ self.scale
-
-coder = Coder()
-out = coder(torch.rand(4, 8))
-"""
-
-_SIZED = """
-import torch
-from torch.utils.data import DataLoader
+table = pd.read_csv("loads.csv", index_col=0, parse_dates=True)
+hours = table.resample("1h", label="left").sum()["2011":"2014"]
+print(torch.tensor(hours.values)[:, 0])
+"""),
+    "near miss: sizes that one value gives, or that a batch may have": script("""
 from torchvision import datasets, transforms
 
 def pooled(output, mask):
@@ -186,12 +161,9 @@ for images, labels in DataLoader(data, batch_size=100):
     found = pooled(encode(images), labels)
     scores = torch.ones(len(labels)).view(-1, 10)
     parts = windows(torch.rand(8, 49, 128).view(-1, 7, 7, 128), data.width, data.height, 7)
-"""
-
-_GROWN = """
+"""),
+    "near miss: blocks that a loop adds by name": script("""
 from collections import OrderedDict
-import torch
-from torch import nn
 
 class Net(nn.Module):
     def __init__(self):
@@ -207,43 +179,51 @@ class Net(nn.Module):
         return self.features(x)
 
 out = Net()(torch.rand(1, 3, 64, 64))
-"""
-
-_LEVELS = """
-class Head(nn.Module):
-    def __init__(self, widths=(8, 16)):
+"""),
+    "near miss: sizes that are turned round": script("""
+class Coder(nn.Module):
+    def __init__(self):
         super().__init__()
-        self.stems = nn.ModuleList([nn.Conv2d(w, 4, 1) for w in widths])
-        self.ends = nn.ModuleList([nn.Conv2d(4, 2, 1) for w in widths])
+        sizes = [8, 16, 32]
+        self.down = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 32))
+        sizes.reverse()
+        self.up = nn.Linear(sizes[0], sizes[-1])
+        self.scale = nn.Parameter(torch.FloatTensor(sizes[-1], len(sizes)))
+        self.scale.data.uniform_(-1.0 / self.scale.size(1), 1.0)
 
-    def forward(self, levels):
-        return [end(self.stems[k](x)) for k, (end, x) in enumerate(zip(self.ends, levels))]
+    def forward(self, x):
+        return self.up(self.down(x)) @ self.scale
 
-levels = (torch.rand(2, 8, 9, 9), torch.rand(2, 16, 9, 9))
-print(Head()(levels))
-"""
-_HOURS = """
-import pandas as pd
-import torch
+coder = Coder()
+out = coder(torch.rand(4, 8))
+"""),
+    "near miss: one class for each image": script("""
+class Judge(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.classes, self.out = nn.Embedding(10, 10), nn.Linear(784 + 10, 1)
 
-table = pd.read_csv("loads.csv", index_col=0, parse_dates=True)
-hours = table.resample("1h", label="left").sum()["2011":"2014"]
-print(torch.tensor(hours.values)[:, 0])
-"""
+    def forward(self, image, labels):
+        flat = image.view(image.size(0), -1)
+        return self.out(torch.cat((flat, self.classes(labels)), -1))
 
-SILENT = {
-    "near miss: one stem for each level": script(_LEVELS),
-    "near miss: a total of every hour": script(_HOURS),
-    "near miss: sizes that one value gives, or that a batch may have": script(_SIZED),
-    "near miss: blocks that a loop adds by name": script(_GROWN),
-    "near miss: sizes that are turned round": script(_MIRRORED),
-    "near miss: one class for each image": script(_CONDITION),
+judge = Judge()
+score = judge(torch.rand(64, 1, 28, 28), draw_labels(64))
+"""),
     "sizes that fit": _net(),
     "near miss: padding keeps the size": _net(features="64 * 32 * 32", padding=", padding=1"),
     "near miss: a size from outside": _net(features="config.features"),
     "near miss: the line has run": replace(
         recorded(Process(), ending=Ending(exit_code=0)), sources=_net(features="64").sources
     ),
-    "near miss: an index for each row, or for each place": script(_LOOKUPS),
+    "near miss: an index for each row, or for each place": script("""
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.kind, self.item = nn.Embedding(8, 32), nn.Embedding(80, 32)
+
+    def forward(self, landing, history):
+        return torch.cat([self.kind(landing), self.item(history).mean(1)], -1)
+"""),
     "a chain that fits": script(_CHAIN, a=64),
 }

@@ -1,17 +1,14 @@
-"""A module whose `__init__` does not initialise nn.Module before it is needed."""
-
 from traindx.analysis.program.execution.values import Site
 from traindx.analysis.program.training.claims import (
     cite,
     finding,
     insert_first,
     move_first,
+    program_of,
 )
-from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.super_calls import BareCall, EarlyLayer, unready_modules
 from traindx.examples import script, template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, detector
 
 BUILDERS = ("__init__", "__post_init__")
 
@@ -43,7 +40,6 @@ def _called(call: BareCall) -> Finding:
     builder = next(n for n in call.cls.node.body if getattr(n, "name", "") == "__init__")
     return finding(
         f"Class {call.cls.node.name} has an __init__ without super().__init__() and is called",
-        "missing-super-init",
         (call.built, "built here, and nn.Module is not initialised"),
         (call.event, "called here: nn.Module looks for its hooks and has none"),
         at=Site(call.cls.module, builder),
@@ -57,25 +53,22 @@ def _assigned(early: EarlyLayer) -> Finding:
     patch = insert_first(event, "super().__init__()") if late is None else move_first(late)
     return finding(
         f"Class {early.first.model.cls.node.name} assigns layers {how}",
-        "missing-super-init",
         (event, f"a layer is assigned here {how}"),
         *([] if late is None else [cite(late, "the parent is initialised only here")]),
         patch=patch if is_builder else None,
     )
 
 
-_NET = """
+_net = template("""
 from dataclasses import dataclass
 
-{decorator}
+{decorator:}
 class Net(nn.Module):
     def __init__(self, width):
         {first}
         self.fc = nn.Linear(width, 10)
-        {last}
-"""
-
-_net = template(_NET, "first", last="self.width = width", decorator="")
+        {last:self.width = width}
+""")
 
 _BUILT = """
 class Net(nn.Module):
@@ -88,18 +81,17 @@ class Net(nn.Module):
 
 model = Net(8)
 """
-_RECORD = """
+_record = template("""
 from dataclasses import dataclass
-from torch import nn
 
 @dataclass(eq=False)
 class Net(nn.Module):
     width: int = 8
 
     def __post_init__(self):
-        {first}
+        {first:super().__init__()}
         self.fc = nn.Linear(self.width, 10)
-"""
+""")
 
 _LOSS = """
 class Contrast(nn.Module):
@@ -117,9 +109,9 @@ value = loss{call}(net(torch.randn(16, 8)), net(torch.randn(16, 8)))
 FIRES = {
     "a loss without layers, called": script(_LOSS, first="pass", call=""),
     "no call": _net("self.depth = 1"),
-    "too late": _net("self.depth = 1", "super().__init__()"),
+    "too late": _net("self.depth = 1", last="super().__init__()"),
     "in a method that __init__ calls": script(_BUILT, first="pass"),
-    "in a dataclass": script(_RECORD, first="pass"),
+    "in a dataclass": _record("pass"),
 }
 
 SILENT = {
@@ -127,7 +119,7 @@ SILENT = {
     "near miss: only its forward is called": script(_LOSS, first="pass", call=".forward"),
     "first of all": _net("super().__init__()"),
     "near miss: layers in a method that __init__ calls": script(_BUILT, first="super().__init__()"),
-    "near miss: a dataclass that calls it": script(_RECORD, first="super().__init__()"),
+    "near miss: a dataclass that calls it": _record(),
     "near miss: the old form": _net("super(Net, self).__init__()"),
     "near miss: by the parent's name": _net("nn.Module.__init__(self)"),
     "no __init__ of its own": script(

@@ -1,13 +1,10 @@
-from traindx.analysis.program.training.claims import finding, node_of, replace
+from traindx.analysis.program.training.claims import each_place, finding, node_of, replace
 from traindx.analysis.program.training.class_outputs import miscounts
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, Strength, detector
 
-CAUSE = "output-size-mismatch"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("output-size-mismatch",))
 def check(run: Run) -> Findings:
     """A classifier has other outputs than its dataset has classes.
 
@@ -33,7 +30,6 @@ def check(run: Run) -> Findings:
         effect = "labels beyond them will fail" if is_few else "the rest never occur"
         yield finding(
             f"The model ends in {outputs} outputs and {name} has {count} classes: {effect}",
-            CAUSE,
             (found.layer, f"the last layer has {outputs} outputs"),
             (found.dataset, f"{name} has {count} classes"),
             (found.loss.event, "the loss compares them here"),

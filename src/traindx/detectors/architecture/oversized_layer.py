@@ -1,9 +1,7 @@
 import re
 
-from traindx.examples import make_run
-from traindx.model.findings import Evidence
-from traindx.model.run import Architecture, Tensor
-from traindx.registry import Findings, Run, Strength, detector, finding
+from traindx.examples import Architecture, Tensor, make_run
+from traindx.registry import Evidence, Findings, Run, Strength, detector, finding
 
 SHARE = 0.9  # VGG's first fully connected layer has 0.74 and is sound
 SMALLEST = 1_000_000  # parameters; in a small model nobody minds

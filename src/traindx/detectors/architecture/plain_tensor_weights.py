@@ -3,8 +3,7 @@ from dataclasses import replace
 from traindx.analysis.steps.axes import batch_size
 from traindx.analysis.steps.step_graph import steps_of
 from traindx.analysis.steps.stray_weights import first_use, stray_weights
-from traindx.examples import captured, recorded, step_of
-from traindx.model.recording import Optimizer
+from traindx.examples import Optimizer, captured, recorded, step_of
 from traindx.registry import Findings, Run, detector, finding
 
 CAUSE = "unregistered-submodules"

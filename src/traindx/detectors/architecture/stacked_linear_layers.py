@@ -1,20 +1,15 @@
-"""Linear layers that follow each other without anything nonlinear between them."""
-
 from traindx.analysis.program.training.claims import (
     finding,
     insert_argument_after,
+    program_of,
     source_text,
 )
 from traindx.analysis.program.training.linear_stacks import LinearStack, linear_stacks
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import script, template
-from traindx.model.findings import Finding, Strength
-from traindx.registry import Findings, Run, detector
-
-CAUSE = "missing-nonlinearity"
+from traindx.registry import Finding, Findings, Run, Strength, detector
 
 
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("missing-nonlinearity",))
 def check(run: Run) -> Findings:
     """Linear layers follow each other without a nonlinearity between them.
 
@@ -46,7 +41,6 @@ def _deep(stack: LinearStack) -> Finding:
     first, last, count = stack.layers[0], stack.layers[-1], len(stack.layers)
     return finding(
         f"{count} layers are one linear map: nothing between them is nonlinear",
-        CAUSE,
         (first, f"{source_text(first)} is the first of {count} layers"),
         (last, f"{source_text(last)} is the last"),
     )
@@ -60,7 +54,6 @@ def _pair(stack: LinearStack) -> Finding:
     return finding(
         f"`{source_text(first)}` and `{source_text(second)}` follow each other without a "
         "nonlinearity",
-        CAUSE,
         (first, f"{source_text(first)} goes straight to the next"),
         (second, source_text(second)),
         strength=strength,
@@ -70,8 +63,8 @@ def _pair(stack: LinearStack) -> Finding:
     )
 
 
-_NET = """
-class {name}(nn.Module):
+_net = template("""
+class {name:Net}(nn.Module):
     def __init__(self):
         super().__init__()
         self.fc1 = nn.Linear(784, 256)
@@ -82,16 +75,15 @@ class {name}(nn.Module):
         x = {first}(self.fc1(x))
         x = {first}(self.fc2(x))
         return self.fc3(x)
-"""
-_net = template(_NET, "first", name="Net")
+""")
 
 _CHAIN = """
 model = nn.Sequential(nn.Linear(784, {width}), {more} nn.Linear({width}, {out}))
 """
 _chain = template(_CHAIN, more="", width=256, out=10)
 
-_DEEP = """
-class {name}(nn.Module):
+_deep_net = template("""
+class {name:Net}(nn.Module):
     def __init__(self):
         super().__init__()
         self.inp = nn.Linear(20, 64)
@@ -100,12 +92,12 @@ class {name}(nn.Module):
 
     def forward(self, x, t):
         h = torch.cat([x, torch.sin(t)], 1)
-        h = {act}(self.inp(h))
+        h = {act:}(self.inp(h))
         h = h + {act}(self.mid(h))
-        {more}
+        {more:}
         return self.out(h)
-{user}
-"""
+{user:}
+""")
 _USER = """
 class Outer(nn.Module):
     def __init__(self):
@@ -115,17 +107,14 @@ class Outer(nn.Module):
     def forward(self, x, t):
         return F.relu(self.inner(x, t))
 """
-_CNN = """
-{name} = nn.Sequential(
-    nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8),{pool} nn.Conv2d(8, 16, 3), nn.Flatten(),
+_cnn = template("""
+{name:model} = nn.Sequential(
+    nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8),{pool:} nn.Conv2d(8, 16, 3), nn.Flatten(),
     nn.Linear(16 * 28 * 28, 10),
 )
-"""
+""")
 
-_cnn = template(_CNN, pool="", name="model")
-_deep_net = template(_DEEP, act="", more="", name="Net", user="")
-
-_GROWN = """
+_grown_net = template("""
 class Perceptron(nn.Module):
     def __init__(self, sizes, rate):
         super().__init__()
@@ -136,12 +125,12 @@ class Perceptron(nn.Module):
         self.chain = nn.Sequential(*layers)
 
     def forward(self, x):
-        {forward}
-"""
+        {forward:return self.chain(x)}
+""")
 _ONE_BY_ONE = """for layer in self.chain[:-1]:
             x = layer(x).relu()
         return self.chain[-1](x)"""
-_HEADS = """
+_heads = template("""
 class TwoTasks(nn.Module):
     def __init__(self):
         super().__init__()
@@ -152,10 +141,7 @@ class TwoTasks(nn.Module):
     def forward(self, x):
         h = self.trunk(x)
         return self.mood(h), self.topic(h)
-"""
-
-_heads = template(_HEADS, "wide")
-_grown_net = template(_GROWN, "between", forward="return self.chain(x)")
+""")
 
 FIRES = {
     "three in a row": _net(""),
@@ -167,7 +153,8 @@ FIRES = {
     "convolutions": _cnn(),
 }
 
-_PROBED = """
+SILENT = {
+    "near miss: a size is asked for without the activations": script("""
 class Encoder(nn.Module):
     def __init__(self, sizes):
         super().__init__()
@@ -179,9 +166,8 @@ class Encoder(nn.Module):
     def forward(self, x):
         x = self.c(torch.relu(self.b(torch.relu(self.a(x)))))
         return self.out(torch.relu(x).flatten(1))
-"""
-
-_FUSED = """
+"""),
+    "near miss: features are fused after layers that bend": script("""
 class Upscaler(nn.Module):
     def __init__(self):
         super().__init__()
@@ -191,11 +177,7 @@ class Upscaler(nn.Module):
     def forward(self, x):
         x = torch.relu(self.body(torch.relu(self.first(x))))
         return self.tail(self.mix(self.fuse(x)) + x)
-"""
-
-SILENT = {
-    "near miss: a size is asked for without the activations": script(_PROBED),
-    "near miss: features are fused after layers that bend": script(_FUSED),
+"""),
     "an activation between": _net("torch.relu"),
     "near miss: a deep linear network, as it is studied": _net("", name="DeepLinearNetwork"),
     "near miss: a module as activation": _chain("nn.GELU(),"),
@@ -207,12 +189,12 @@ SILENT = {
     "near miss: two heads side by side": _heads(768),
     "near miss: a chain that is linear on purpose": _cnn(name="deep_linear"),
     "near miss: grown in a loop, with something out of sight": _grown_net("layers += make(after)"),
-    "activations": _deep_net("F.silu"),
+    "activations": _deep_net(act="F.silu"),
     "near miss: normalised by layer": _deep_net(more="h = F.layer_norm(h, (64,))"),
     "near miss: gated by itself": _deep_net(more="h = h * h"),
-    "near miss: max pooling bends": _cnn(" nn.MaxPool2d(1),"),
-    "near miss: a function of one's own": _deep_net("Bend.apply"),
+    "near miss: max pooling bends": _cnn(pool=" nn.MaxPool2d(1),"),
+    "near miss: a function of one's own": _deep_net(act="Bend.apply"),
     "near miss: part of a model that bends": _deep_net(user=_USER),
-    "near miss: convolutions in groups": _cnn(" nn.Conv2d(8, 8, 3, groups=8),"),
+    "near miss: convolutions in groups": _cnn(pool=" nn.Conv2d(8, 8, 3, groups=8),"),
     "near miss: linear on purpose": _deep_net(name="DeepLinearNet"),
 }

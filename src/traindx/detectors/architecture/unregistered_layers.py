@@ -1,11 +1,8 @@
-"""Layers that nn.Module does not see: in plain lists and dicts, or made anew in forward."""
-
-from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import (
     Instance,
     Table,
 )
-from traindx.analysis.program.training.claims import finding, replace, source_text
+from traindx.analysis.program.training.claims import each_place, finding, replace, source_text
 from traindx.analysis.program.training.layers import (
     Assigned,
     is_bare_leaf,
@@ -13,16 +10,12 @@ from traindx.analysis.program.training.layers import (
     is_parameter,
     layer_kind,
 )
-from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.stray_layers import made_in_forward, stray_members
 from traindx.examples import template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
-
-CAUSE = "unregistered-submodules"
+from traindx.registry import Finding, Findings, Run, detector
 
 
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("unregistered-submodules",))
 def check(run: Run) -> Findings:
     """Layers are kept where nn.Module does not see them.
 
@@ -48,21 +41,24 @@ def check(run: Run) -> Findings:
     for kept in each_place(run, stray_members, at=lambda k: k.event.node):
         yield _held(kept)
     for event in each_place(run, made_in_forward, at=lambda e: e.node):
-        yield _made(event)
+        model = event.within[-1]
+        owner = model.cls.node.name if isinstance(model, Instance) else "the model"
+        yield finding(
+            f"The forward pass of {owner} makes a new {source_text(event)} at each call",
+            (event, "new random weights each time"),
+        )
 
 
 def _held(kept: Assigned) -> Finding:
     if is_bare_leaf(kept.value):
         return finding(
             f"Attribute self.{kept.name} is a tensor and no nn.Parameter: it does not train",
-            CAUSE,
             (kept.event, "requires gradients, and is missing from parameters()"),
         )
     kind = "dict" if isinstance(kept.value, Table) else "list"
     kind = "object" if isinstance(kept.value, Instance) else kind
     return finding(
         f"Attribute self.{kept.name} keeps layers in a plain {kind}: they do not train",
-        CAUSE,
         (kept.event, f"a plain {kind} with layers, missing from parameters()"),
         patch=_patch(kept),
     )
@@ -84,30 +80,20 @@ def _patch(kept: Assigned) -> str | None:
     return replace(kept.value, f"{holder}({'' if text in ('[]', '{}') else text})")
 
 
-def _made(event: ProgramEvent) -> Finding:
-    model = event.within[-1]
-    owner = model.cls.node.name if isinstance(model, Instance) else "the model"
-    return finding(
-        f"The forward pass of {owner} makes a new {source_text(event)} at each call",
-        CAUSE,
-        (event, "new random weights each time"),
-    )
-
-
-_NET = """
+_net = template("""
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.layers = {layers}
-        {more}
+        {more:pass}
 
     def forward(self, x):
         for layer in self.layers:
             x = layer(x)
-        return {out}
-"""
+        return {out:x}
+""")
 
-_TEACHER = """
+_taught = template("""
 class Swish(nn.Module):
     def forward(self, x):
         return x * torch.sigmoid(x)
@@ -129,9 +115,7 @@ class Student(nn.Module):
     def forward(self, x):
         {guide}
         return ((Swish()(self.fc(x)) - goal) ** 2).mean()
-"""
-
-_taught = template(_TEACHER, "teachers", "guide")
+""")
 
 _OBJECT = """
 class Bank{base}:
@@ -161,8 +145,6 @@ _object = template(_OBJECT, made=_HEADS, base="", more="pass", after="")
 
 _TWO = "nn.Linear(8, 8), nn.Linear(8, 8)"
 _BARE_NORM = "nn.LayerNorm(8, elementwise_affine=False)(nn.InstanceNorm1d(8)(x))"
-
-_net = template(_NET, "layers", more="pass", out="x")
 
 FIRES = {
     "a list": _net("[nn.Linear(8, 8), nn.Linear(8, 8)]"),

@@ -1,14 +1,10 @@
-"""Tokens are added to a tokenizer and the model keeps its table."""
-
 from traindx.analysis.errors.passed_lines import unless_passed
 from traindx.analysis.program.shapes.structure import is_test_file
 from traindx.analysis.program.training.acts import Do
-from traindx.analysis.program.training.claims import finding, line_of
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import finding, line_of, program_of
 from traindx.analysis.program.training.vocabularies import UnresizedTable, unresized_tables
 from traindx.examples import template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("vocabulary-mismatch",))
@@ -46,7 +42,6 @@ def _finding(found: UnresizedTable) -> Finding:
     token = found.tokens[0]
     return finding(
         f"The tokenizer gets new tokens such as {token} and the model's embeddings are not resized",
-        "vocabulary-mismatch",
         (found.added, "tokens are added here"),
         (found.model, "the table has no row for them"),
         at=found.model,
@@ -57,11 +52,11 @@ _TUNE = """
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
 from transformers import PreTrainedTokenizerFast
 
-name = {name}
-tokenizer = {tokenizer}
-tokenizer.{add}
+name = {name:"gpt2"}
+tokenizer = {tokenizer:AutoTokenizer.from_pretrained(name)}
+tokenizer.{add:add_tokens(["<|user|>", "<|bot|>"])}
 model = {model}
-{then}
+{then:}
 optimizer = torch.optim.AdamW(model.parameters(), lr=5e-5)
 for text in texts:
     batch = tokenizer(text, return_tensors="pt")
@@ -75,14 +70,11 @@ _FRESH = "GPT2LMHeadModel(GPT2Config(vocab_size={size}))"
 _OWN = "PreTrainedTokenizerFast(tokenizer_object=words, eos_token='<eos>')"
 _OLD_SIZE = _FRESH.format(size="tokenizer.vocab_size")
 
-_tune = template(
-    _TUNE, add='add_tokens(["<|user|>", "<|bot|>"])', model=_LOADED, then="", name='"gpt2"',
-    tokenizer="AutoTokenizer.from_pretrained(name)",
-)  # fmt: skip
+_tune = template(_TUNE, model=_LOADED)  # fmt: skip
 
 FIRES = {
     "tokens of a dialogue": _tune(),
-    "a token to pad with": _tune('add_special_tokens({"pad_token": "[PAD]"})'),
+    "a token to pad with": _tune(add='add_special_tokens({"pad_token": "[PAD]"})'),
     "a new model for the old size": _tune(model=_OLD_SIZE),
     "a tokenizer of one's own": _tune(model=_OLD_SIZE, tokenizer=_OWN),
 }
@@ -91,13 +83,13 @@ SILENT = {
     "resized": _tune(then="model.resize_token_embeddings(len(tokenizer))"),
     "near miss: a new model for all tokens": _tune(model=_FRESH.format(size="len(tokenizer)")),
     "near miss: a token that the tokenizer was made with": _tune(
-        'add_special_tokens({"eos_token": "<eos>"})', model=_OLD_SIZE, tokenizer=_OWN
+        add='add_special_tokens({"eos_token": "<eos>"})', model=_OLD_SIZE, tokenizer=_OWN
     ),
     "near miss: padded with the end of a text": _tune(
-        'add_special_tokens({"pad_token": tokenizer.eos_token})'
+        add='add_special_tokens({"pad_token": tokenizer.eos_token})'
     ),
     "near miss: a token that BERT has": _tune(
-        'add_special_tokens({"pad_token": "[PAD]"})', name='"bert-base-uncased"'
+        add='add_special_tokens({"pad_token": "[PAD]"})', name='"bert-base-uncased"'
     ),
     "near miss: a folder of one's own": _tune(name='"./out/checkpoint-500"'),
 }

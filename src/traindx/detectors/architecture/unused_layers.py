@@ -1,20 +1,12 @@
-"""Layers that a module builds and that nothing it returns depends on."""
-
 from dataclasses import replace
 
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.idle_layers import (
-    IdleMembers,
-)
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import cite, finding, program_of
 from traindx.analysis.program.training.unused_parts import (
-    UnusedLayer,
     unreached_members,
     unused_layers,
 )
 from traindx.examples import script, template
-from traindx.model.findings import Finding, Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 CAUSE = "unused-parameters"
 
@@ -43,39 +35,29 @@ def check(run: Run) -> Findings:
     """
     program = program_of(run)
     for unused in unused_layers(program):
-        yield _unused(unused)
+        kept, call, strength = unused.kept, unused.call, unused.strength
+        how = "built and never used" if call is None else "called and no loss depends on it"
+        is_shown = strength is Strength.STRONG
+        found = finding(
+            f"Layer self.{kept.name} of {kept.model.cls.node.name} is {how}",
+            (kept.event, f"no code reads .{kept.name}" if call is None else "built here"),
+            *([] if call is None else [cite(call, "nothing is computed from this result")]),
+            strength=strength,
+            hint=None if is_shown else strength,
+            is_symptom=is_shown,
+        )
+        yield replace(found, suggests={CAUSE: strength})
     for idle in unreached_members(program):
-        yield _unreached(idle)
+        name, which = idle.kept.name, ", ".join(str(place) for place in idle.places)
+        yield finding(
+            f"The forward pass of {idle.kept.model.cls.node.name} never calls self.{name}[{which}]",
+            (idle.kept.event, "built here"),
+            (idle.call, f"the others are called here, and number {which} never"),
+            at=idle.call,
+        )
 
 
-def _unused(unused: UnusedLayer) -> Finding:
-    kept, call, strength = unused.kept, unused.call, unused.strength
-    how = "built and never used" if call is None else "called and no loss depends on it"
-    is_shown = strength is Strength.STRONG
-    found = finding(
-        f"Layer self.{kept.name} of {kept.model.cls.node.name} is {how}",
-        CAUSE,
-        (kept.event, f"no code reads .{kept.name}" if call is None else "built here"),
-        *([] if call is None else [cite(call, "nothing is computed from this result")]),
-        strength=strength,
-        hint=None if is_shown else strength,
-        is_symptom=is_shown,
-    )
-    return replace(found, suggests={CAUSE: strength})
-
-
-def _unreached(idle: IdleMembers) -> Finding:
-    name, which = idle.kept.name, ", ".join(str(place) for place in idle.places)
-    return finding(
-        f"The forward pass of {idle.kept.model.cls.node.name} never calls self.{name}[{which}]",
-        CAUSE,
-        (idle.kept.event, "built here"),
-        (idle.call, f"the others are called here, and number {which} never"),
-        at=idle.call,
-    )
-
-
-_NET = """
+_net = template("""
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -84,9 +66,7 @@ class Net(nn.Module):
 
     def forward(self, x):
         {body}
-"""
-
-_net = template(_NET, "body")
+""")
 
 FIRES = {
     "a layer called twice in place of another": _net("return self.fc1(self.fc1(x))"),
@@ -95,21 +75,19 @@ FIRES = {
     ),
 }
 
-_MEMBERS = """
+_members_of = template("""
 class Net(nn.Module):
     def __init__(self, n=3):
         super().__init__()
         self.convs = nn.ModuleList(nn.Linear(8, 8) for _ in range(n))
-        self.norms = nn.ModuleList([nn.LayerNorm(8) for _ in range({norms})])
+        self.norms = nn.ModuleList([nn.LayerNorm(8) for _ in range({norms:n - 1})])
 
     def forward(self, x):
         {body}
         return x
 
 out = Net()(torch.randn(4, 8))
-"""
-
-_members_of = template(_MEMBERS, "body", norms="n - 1")
+""")
 
 FIRES |= {
     "a list that zip cuts short": _members_of(
@@ -123,25 +101,6 @@ FIRES |= {
         "x = self.convs[0](x); x = self.norms[0](self.convs[1](x)); x = self.convs[1](x)", "1"
     ),
 }
-
-_LISTS = """
-class Stage(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.left, self.right = nn.Linear(8, 8), nn.Linear(8, 8)
-
-    def forward(self, parts):
-        return [self.left(parts[0]), self.right(parts[1])]
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.stage = nn.Sequential(Stage(), Stage())
-
-    def forward(self, x):
-        x = self.stage([x, x])
-        return x[0] + x[1]
-"""
 
 SILENT = {
     "near miss: the last one by its place": _members_of(
@@ -161,7 +120,24 @@ SILENT = {
         "parts, names = [self.fc1(x)], ['a']\n        parts.extend([self.fc2(x)])\n"
         "        names.extend(more)\n        return dict((k, v) for k, v in zip(names, parts))"
     ),
-    "near miss: a stage that gives a list": script(_LISTS),
+    "near miss: a stage that gives a list": script("""
+class Stage(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.left, self.right = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, parts):
+        return [self.left(parts[0]), self.right(parts[1])]
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stage = nn.Sequential(Stage(), Stage())
+
+    def forward(self, x):
+        x = self.stage([x, x])
+        return x[0] + x[1]
+"""),
     "near miss: in a function that a library calls": _net(
         "graph.update_all(self.message)\n        return self.fc1(x)\n\n"
         "    def message(self, edges):\n        return {'m': edges.src * self.fc2(edges.data)}"

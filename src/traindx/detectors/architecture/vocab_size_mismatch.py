@@ -1,9 +1,8 @@
 import re
 
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, cite_setting
 from traindx.model.run import Architecture, Tensor, as_number
-from traindx.registry import Findings, Run, Strength, detector, finding
+from traindx.registry import Evidence, Findings, Run, Strength, cite_setting, detector, finding
 
 VOCABULARIES = ("vocab_size", "n_vocab", "vocabulary_size", "num_tokens", "tokenizer_vocab_size")
 TABLE = re.compile(r"(?:^|\.)(?:wte|tok_embeddings|embed_tokens|word_embeddings?|token_embedding)")

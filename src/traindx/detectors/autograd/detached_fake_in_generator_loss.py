@@ -1,7 +1,6 @@
 from traindx.analysis.program.execution.values import Result, Value
 from traindx.analysis.program.training.adversarial_turns import lost_turns
-from traindx.analysis.program.training.claims import finding, replace, source_text
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import finding, program_of, replace, source_text
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -31,7 +30,6 @@ def check(run: Run) -> Findings:
         place = cut if cut.site is not None else backward
         yield finding(
             f"`{backward.text or 'the loss'}` does not reach the generator: its sample is detached",
-            "detached-loss",
             (place, "this value has no history"),
             (backward, "this loss should train the network behind it"),
             patch=_patch(cut),
@@ -48,20 +46,19 @@ def _patch(cut: Value) -> str | None:
     return replace(cut, name) if name else None
 
 
-_TURNS = """
+_turns = template("""
 def train_step(G, D, real, noise, opt_g, opt_d):
     fake = G(noise)
     d_loss = F.mse_loss(D(real), torch.ones(8, 1)) + F.mse_loss(D(fake.detach()), torch.zeros(8, 1))
     opt_d.zero_grad()
     d_loss.backward()
     opt_d.step()
-    verdict = D({sample})
-    {loss}
+    verdict = D({sample:})
+    {loss:g_loss = F.mse_loss(verdict, torch.ones(8, 1))}
     opt_g.zero_grad()
     g_loss.backward()
     opt_g.step()
-"""
-_turns = template(_TURNS, sample="", loss="g_loss = F.mse_loss(verdict, torch.ones(8, 1))")
+""")
 
 FIRES = {
     "against the label of real data": _turns("fake.detach()"),

@@ -1,8 +1,5 @@
-"""A custom autograd function whose backward does not fit its forward."""
-
-from traindx.analysis.program.training.claims import finding, shown
+from traindx.analysis.program.training.claims import finding, program_of, shown
 from traindx.analysis.program.training.custom_functions import custom_functions
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -33,27 +30,24 @@ def check(run: Run) -> Findings:
             place = shown(value, function.backward)
             yield finding(
                 f"`{function.name}.backward` {fault}",
-                "incorrect-custom-backward",
                 (place, "in this line of backward"),
                 (function.cls, "forward and backward are defined here"),
             )
 
 
-_FUNCTION = """
+_function = template("""
 class Scale(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, {inputs}):
-        {saved}
+    def forward(ctx, x, {inputs:weight}):
+        {saved:ctx.save_for_backward(x)}
         return x * weight
 
     @staticmethod
     def backward(ctx, grad):
         {body}
-"""
+""")
 
-_function = template(_FUNCTION, "body", inputs="weight", saved="ctx.save_for_backward(x)")
-
-_LOSS = """
+_loss = template("""
 class Squares(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, y):
@@ -72,9 +66,7 @@ for x, y in loader:
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-"""
-
-_loss = template(_LOSS, "gradient", "loss")
+""")
 
 FIRES = {
     "a weighted loss": _loss("2 * d / d.numel()", "0.1 * Squares.apply(net(x), y)"),

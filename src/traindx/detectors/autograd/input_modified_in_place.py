@@ -1,13 +1,10 @@
-from traindx.analysis.program.training.claims import finding, shown
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding, shown
 from traindx.analysis.program.training.saved_tensors import all_overwritten
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "in-place-modification"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("in-place-modification",))
 def check(run: Run) -> Findings:
     """A tensor that an operation saved for its gradient is changed in place, and backward follows.
 
@@ -38,13 +35,12 @@ def check(run: Run) -> Findings:
             done, kept = "written", "the layer keeps its input, a view of that tensor, for backward"
         yield finding(
             claim,
-            CAUSE,
             (found.change, f"{done} in place here"),
             (shown(found.saver, found.change), kept),
         )
 
 
-_ROLLOUT = """
+_rollout = template("""
 net = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 2))
 optimizer = torch.optim.Adam(net.parameters())
 
@@ -60,8 +56,8 @@ for start, wanted in train_loader:
     loss = (rollout(net, start) - wanted).pow(2).mean()
     loss.backward()
     optimizer.step()
-"""
-_ROW = """
+""")
+_row = template("""
 class Recurrent(nn.Module):
     def __init__(self):
         super().__init__()
@@ -79,10 +75,7 @@ for x in train_loader:
     optimizer.zero_grad()
     model(x).sum().backward()
     optimizer.step()
-"""
-_rollout = template(_ROLLOUT, "step")
-
-_row = template(_ROW, "step")
+""")
 
 FIRES = {
     "divided by its own deviation": _row("x = self.cell(x); x /= x.std(); states[t] = x"),

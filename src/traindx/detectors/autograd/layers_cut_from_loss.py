@@ -1,13 +1,9 @@
-"""Layers that the optimizer holds are cut off from the loss."""
-
 from traindx.analysis.program.execution.values import Part, Result, Value
-from traindx.analysis.program.training.claims import finding
-from traindx.analysis.program.training.feeds import CutLayer, cut_layers
+from traindx.analysis.program.training.claims import finding, program_of
+from traindx.analysis.program.training.feeds import cut_layers
 from traindx.analysis.program.training.gradients import Cut
 from traindx.analysis.program.training.operations import name_of_operation
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import template
-from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
 
 CHANCES = ("log_prob", "log_softmax", "gather")
@@ -41,18 +37,14 @@ def check(run: Run) -> Findings:
             site = found.cut.site or found.layer.site or found.backward.event.site
             if site.node not in seen:
                 seen.add(site.node)
-                yield _finding(found)
-
-
-def _finding(found: CutLayer) -> Finding:
-    name = found.layer.called("a layer")
-    where = found.cut if found.cut.site is not None else found.layer
-    return finding(
-        f"`{name}` gets no gradient: {_means(found.cut)} cuts it off from the loss",
-        CAUSES[found.how],
-        (where if where.site is not None else found.backward, "gradients stop here"),
-        (found.backward, "no gradient of this loss reaches it"),
-    )
+                name = found.layer.called("a layer")
+                where = found.cut if found.cut.site is not None else found.layer
+                yield finding(
+                    f"`{name}` gets no gradient: {_means(found.cut)} cuts it off from the loss",
+                    (where if where.site is not None else found.backward, "gradients stop here"),
+                    (found.backward, "no gradient of this loss reaches it"),
+                    cause=CAUSES[found.how],
+                )
 
 
 def _means(cut: Value) -> str:
@@ -62,7 +54,7 @@ def _means(cut: Value) -> str:
     return f"`{maker}()`" if maker.startswith(".") else "what is computed without gradients"
 
 
-_PROGRAM = """
+_program = template("""
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -73,15 +65,13 @@ class Net(nn.Module):
         return self.head(h)
 
 net = Net()
-{before}
-optimizer = torch.optim.Adam({held})
+{before:}
+optimizer = torch.optim.Adam({held:net.parameters()})
 for x, y in train_loader:
     optimizer.zero_grad()
     nn.functional.cross_entropy(net(x), y).backward()
     optimizer.step()
-"""
-
-_program = template(_PROGRAM, "forward", held="net.parameters()", before="")
+""")
 
 _NO_GRAD = "with torch.no_grad():\n            h = self.body(x).relu()"
 
@@ -103,7 +93,7 @@ SILENT = {
         "h = self.body(x)", before=_TAPPED.format(cut=".detach()")
     ),
     "a right pass": _program("h = self.body(x).relu()"),
-    "near miss: the optimizer holds the head": _program(_NO_GRAD, "net.head.parameters()"),
+    "near miss: the optimizer holds the head": _program(_NO_GRAD, held="net.head.parameters()"),
     "near miss: loaded": _program(_NO_GRAD, before="net.body.load_state_dict(torch.load('b.pt'))"),
     "near miss: reached beside": _program("h = self.body(x); h = h / h.norm().detach()"),
     "near miss: a weight without gradients": _program(

@@ -3,10 +3,8 @@ from dataclasses import replace
 from traindx.analysis.errors.graph_blame import why_no_graph
 from traindx.analysis.errors.graph_messages import CHECKPOINTED_WITHOUT_INPUT, LOSS_WITHOUT_GRAPH
 from traindx.analysis.errors.messages import causes_in, events_saying, finding, known_error
-from traindx.examples import failed, script
-from traindx.model.findings import cite_event
-from traindx.model.run import Event
-from traindx.registry import Findings, Run, Strength, detector
+from traindx.examples import Event, failed, script
+from traindx.registry import Findings, Run, Strength, cite_event, detector
 
 HOW = (
     "; the inputs of gradient checkpointing do not require grad (frozen embeddings): call "
@@ -49,7 +47,6 @@ def check(run: Run) -> Findings:
 
 _ERROR = "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn"
 _LOOP = """
-import torch
 for x, y in loader:
     loss = {loss}
     loss.backward()

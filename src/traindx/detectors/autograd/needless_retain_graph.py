@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.graphs import needlessly_kept
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, Strength, detector
 
@@ -27,7 +26,6 @@ def check(run: Run) -> Findings:
     for backward in each_place(run, needlessly_kept, lambda found: found.event.node):
         yield finding(
             "The only backward of the loop retains its graph",
-            "graph-retained-across-steps",
             (backward, "retain_graph=True, and no second backward"),
             strength=Strength.MODERATE,
             hint=Strength.MODERATE,
@@ -35,16 +33,17 @@ def check(run: Run) -> Findings:
         )
 
 
-_LOOP = """
+_loop = template("""
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for data, target in loader:
     optimizer.zero_grad()
     loss = criterion(model(data), target)
-    {backward}
+    {backward:}
     optimizer.step()
-"""
-_loop = template(_LOOP, backward="")
-_METHOD = """
+""")
+
+FIRES = {
+    "in a method": script("""
 class Trainer:
     def __init__(self, model):
         self.model, self.optimizer = model, torch.optim.Adam(model.parameters())
@@ -57,10 +56,7 @@ class Trainer:
     def fit(self, loader):
         for x, y in loader:
             self.backward(nn.functional.mse_loss(self.model(x), y))
-"""
-
-FIRES = {
-    "in a method": script(_METHOD),
+"""),
     "the only backward": _loop("loss.backward(retain_graph=True)"),
 }
 

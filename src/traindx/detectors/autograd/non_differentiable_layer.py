@@ -1,8 +1,5 @@
-"""A model passes its own features through a step function."""
-
-from traindx.analysis.program.training.claims import finding, node_of, source_text
+from traindx.analysis.program.training.claims import each_place, finding, node_of, source_text
 from traindx.analysis.program.training.flat_operations import flat_steps
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -34,12 +31,11 @@ def check(run: Run) -> Findings:
     for step in (step for step in found if step.site is not None):
         yield finding(
             f"No gradient passes `{source_text(step)}`, so layers below learn nothing through it",
-            "non-differentiable-operation",
             (step, "a step function, of slope 0, between two layers"),
         )
 
 
-_MODEL = """
+_model = template("""
 class Coder(nn.Module):
     def __init__(self):
         super().__init__()
@@ -57,20 +53,18 @@ class Coder(nn.Module):
         return self.down(x)
 
     def forward(self, x):
-        h = self.{below}(x)
+        h = self.{below:down}(x)
         {line}
         return self.up(z)
 
 model = Coder()
-{freeze}
-optimizer = torch.optim.SGD(model.{trained}parameters(), lr=0.1)
+{freeze:}
+optimizer = torch.optim.SGD(model.{trained:}parameters(), lr=0.1)
 for x in loader:
     optimizer.zero_grad()
     nn.functional.mse_loss(model(x), x).backward()
     optimizer.step()
-"""
-
-_model = template(_MODEL, "line", below="down", freeze="", trained="")
+""")
 
 FIRES = {
     "the sign": _model("z = torch.sign(h)"),

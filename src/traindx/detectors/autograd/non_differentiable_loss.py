@@ -1,9 +1,6 @@
-"""A loss is computed on values that have no gradient."""
-
-from traindx.analysis.program.training.claims import finding, shown
+from traindx.analysis.program.training.claims import each_place, finding, shown
 from traindx.analysis.program.training.flat_operations import flat_losses, name_of_flat
-from traindx.analysis.program.training.program import each_place
-from traindx.examples import script, template
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -32,28 +29,25 @@ def check(run: Run) -> Findings:
         how, place = name_of_flat(flat), shown(flat, backward)
         yield finding(
             f"The loss is computed on the result of {how}, which has no gradient",
-            "non-differentiable-operation",
             (place, f"{how} here"),
             (backward, "backward runs through it here"),
         )
 
 
-_LOOP = """
+_loop = template("""
 criterion = nn.MSELoss()
 net = nn.Linear(8, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for data, target in loader:
     optimizer.zero_grad()
     output = model(data)
-    {compute}
-    loss = criterion({given}, {wanted})
+    {compute:pass}
+    loss = criterion({given}, {wanted:target})
     loss.backward()
     optimizer.step()
-"""
+""")
 
-_loop = template(_LOOP, "given", compute="pass", wanted="target")
-
-_COUNTS = """
+_counts = template("""
 class Counts(nn.Module):
     def __init__(self):
         super().__init__()
@@ -62,7 +56,7 @@ class Counts(nn.Module):
 
     def forward(self, x):
         rate = nn.functional.softplus(self.net(x)).squeeze(-1)
-        return {output}
+        return {output:self.gain * (rate + (torch.round(rate) - rate).detach())}
 
 model = Counts()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
@@ -70,10 +64,10 @@ for x, y in loader:
     optimizer.zero_grad()
     nn.functional.mse_loss(model(x), y).backward()
     optimizer.step()
-"""
+""")
 
 FIRES = {
-    "only a gain learns": script(_COUNTS, output="self.gain * torch.round(rate)"),
+    "only a gain learns": _counts("self.gain * torch.round(rate)"),
     "argmax": _loop("pred.float()", "pred = torch.argmax(output, dim=1)"),
     "a threshold": _loop("pred", "pred = (output > 0.5).float()"),
     "round, of a call": _loop("given", "given = torch.round(net(data))"),
@@ -82,9 +76,7 @@ FIRES = {
 }
 
 SILENT = {
-    "near miss: straight through, with a gain": script(
-        _COUNTS, output="self.gain * (rate + (torch.round(rate) - rate).detach())"
-    ),
+    "near miss: straight through, with a gain": _counts(),
     "scores": _loop("output"),
     "near miss: straight through": _loop(
         "pred", "pred = output + (output.round() - output).detach()"

@@ -2,11 +2,9 @@ import numpy as np
 
 from traindx.analysis.curves import only_rises
 from traindx.analysis.program.training.claims import cite as cite_code
-from traindx.analysis.program.training.claims import location_of
+from traindx.analysis.program.training.claims import location_of, program_of
 from traindx.analysis.program.training.custom_functions import custom_functions
-from traindx.analysis.program.training.program import program_of
-from traindx.examples import decay, flat, join, logged
-from traindx.model.run import Floats
+from traindx.examples import Floats, decay, flat, join, logged
 from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 POINTS = 20

@@ -1,10 +1,6 @@
-"""Two backward passes run through one graph, and the first one frees it."""
-
-from traindx.analysis.program.training.claims import finding
-from traindx.analysis.program.training.graphs import FreedGraph, freed_graphs
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding
+from traindx.analysis.program.training.graphs import freed_graphs
 from traindx.examples import script, template
-from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
 
 
@@ -30,29 +26,21 @@ def check(run: Run) -> Findings:
     alone, and so is a backward that need not run.
     """
     for found in each_place(run, freed_graphs, at=lambda found: found.second.event.node):
-        yield _finding(found)
-
-
-def _finding(found: FreedGraph) -> Finding:
-    value = found.value
-    place = value if value.site is not None else found.second
-    is_same = found.is_old and found.first.event.node is found.second.event.node
-    return finding(
-        "Backward runs in every step through a graph that was built once, before the loop"
-        if is_same
-        else "A second backward runs through a graph that the first one has freed",
-        "graph-freed",
-        (place, "computed once, with a graph"),
-        (found.first, "the first backward frees that graph"),
-        (found.second, "the second backward runs into what the first has freed"),
-        at=place if is_same else found.second,
-    )
+        value = found.value
+        place = value if value.site is not None else found.second
+        is_same = found.is_old and found.first.event.node is found.second.event.node
+        yield finding(
+            "Backward runs in every step through a graph that was built once, before the loop"
+            if is_same
+            else "A second backward runs through a graph that the first one has freed",
+            (place, "computed once, with a graph"),
+            (found.first, "the first backward frees that graph"),
+            (found.second, "the second backward runs into what the first has freed"),
+            at=place if is_same else found.second,
+        )
 
 
 _LOOP = """
-import torch
-from torch import nn
-
 encoder, head = nn.Linear(8, 4), nn.Linear(4, 1)
 optimizer = torch.optim.Adam([*encoder.parameters(), *head.parameters()])
 features = {features}
@@ -63,7 +51,7 @@ for step in range(100):
     loss.backward({option})
     optimizer.step()
 """
-_PENALTY = """
+_penalty = template("""
 class Trainer:
     def __init__(self, net):
         self.net = net
@@ -78,7 +66,7 @@ class Trainer:
             optimizer.step()
 
 Trainer(nn.Linear(3, 3)).fit(train_loader)
-"""
+""")
 
 _FROZEN = _LOOP.format(
     features="torch.exp(nn.Linear(2, 8).requires_grad_(False)(x))", again="pass", option=""
@@ -86,34 +74,28 @@ _FROZEN = _LOOP.format(
 
 _loop = template(_LOOP, "features", again="pass", option="")
 
-_penalty = template(_PENALTY, "penalty")
-
-_HEADS = """
+_heads = template("""
 body, a, b = nn.Linear(8, 4), nn.Linear(4, 3), nn.Linear(4, 1)
 optimizer = torch.optim.Adam([*body.parameters(), *a.parameters(), *b.parameters()])
 for x, y, z in loader:
     optimizer.zero_grad()
     h = torch.relu(body(x))
-    nn.functional.cross_entropy(a(h), y).backward({option})
-    nn.functional.mse_loss(b({given}), z).backward()
+    nn.functional.cross_entropy(a(h), y).backward({option:})
+    nn.functional.mse_loss(b({given:h}), z).backward()
     optimizer.step()
-"""
+""")
 
-_heads = template(_HEADS, given="h", option="")
-
-_MEASURED = """
+_measured = template("""
 net = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 1))
 optimizer = torch.optim.Adam(net.parameters())
 for step, (x, y) in enumerate(loader):
     loss = nn.functional.mse_loss(net(x), y)
     if step % 10 == 0:
-        norms = [g.norm() for g in torch.autograd.grad(loss, {of}{option})]
+        norms = [g.norm() for g in torch.autograd.grad(loss, {of:list(net.parameters())}{option:})]
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-"""
-
-_measured = template(_MEASURED, of="list(net.parameters())", option="")
+""")
 
 FIRES = {
     "two heads on one body": _heads(),
@@ -126,9 +108,9 @@ FIRES = {
 SILENT = {
     "near miss: measured, and the graph is kept": _measured(option=", retain_graph=True"),
     "near miss: measured of the loss alone": _measured("loss"),
-    "near miss: the second head is detached": _heads("h.detach()"),
+    "near miss: the second head is detached": _heads(given="h.detach()"),
     "near miss: two heads, kept": _heads(option="retain_graph=True"),
-    "near miss: two passes": _heads("torch.relu(body(x))"),
+    "near miss: two passes": _heads(given="torch.relu(body(x))"),
     "near miss: detached": _loop("encoder(x).detach()"),
     "near miss: data of a network that is frozen": script(_FROZEN),
     "near miss: computed again": _loop("encoder(x)", "features = torch.relu(encoder(x))"),

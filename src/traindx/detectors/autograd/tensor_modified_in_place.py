@@ -45,9 +45,6 @@ _ERROR = (
     "version 2; expected version 1 instead. Hint: enable anomaly detection."
 )
 _MODEL = """
-import torch
-from torch import nn
-
 class Net(nn.Module):
     def forward(self, x):
         x = torch.relu(self.fc1(x))

@@ -1,16 +1,11 @@
-"""The loss of a training step is computed where no gradients are recorded."""
-
-from traindx.analysis.program.training.claims import finding, shown
+from traindx.analysis.program.training.claims import each_place, finding, program_of, shown
 from traindx.analysis.program.training.gradient_switches import left_off
-from traindx.analysis.program.training.program import each_place, program_of
 from traindx.analysis.program.training.severance import unrecorded_losses
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "no-grad-training"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("no-grad-training",))
 def check(run: Run) -> Findings:
     """The loss of a training step is computed under `no_grad`.
 
@@ -37,7 +32,6 @@ def check(run: Run) -> Findings:
         place = shown(lost.computed, lost.backward)
         yield finding(
             "The training loss is computed under no_grad",
-            CAUSE,
             (place, "computed with gradients off here"),
             (lost.backward, "backward is called here"),
             at=shown(lost.switch, place),
@@ -45,7 +39,6 @@ def check(run: Run) -> Findings:
     for found in (f for story in program_of(run).stories for f in list(left_off(story))[:1]):
         yield finding(
             "Gradients are switched off, and on again only under a condition",
-            CAUSE,
             (found.off, "gradients are switched off here"),
             (found.on, "and on again here, which some ways never reach"),
             (found.backward, "the next backward fails after such a way"),
@@ -66,13 +59,13 @@ for data, target in loader:
 _FORWARD = "output = model(data); loss = criterion(output, target)"
 _loop = template(_LOOP, "context", inside=_FORWARD, outside="pass")
 
-_ESTIMATE = """
+_estimate = template("""
 from torch.nn import functional as F
 
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
 @torch.no_grad()
-def {name}(data, target):
+def {name:estimate}(data, target):
     loss = F.cross_entropy(model(data), target)
     return loss
 
@@ -82,49 +75,13 @@ for data, target in loader:
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-"""
+""")
 
-_PHASES = """
-criterion = nn.CrossEntropyLoss()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for phase in ("train", "val"):
-    for data, target in loaders[phase]:
-        if phase == "train":
-            loss = criterion(model(data), target)
-        else:
-            with torch.no_grad():
-                loss = criterion(model(data), target)
-        if phase == "train":
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-"""
-
-_BOTH = """
-criterion = nn.CrossEntropyLoss()
-
-def run(loader, optimizer=None):
-    for data, target in loader:
-        loss = criterion(model(data), target)
-        if optimizer is not None:
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for epoch in range(9):
-    run(train_loader, optimizer)
-    with torch.no_grad():
-        run(val_loader)
-"""
-
-_estimate = template(_ESTIMATE, "value", name="estimate")
-
-_RIDGE = """
+_ridge = template("""
 net = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 1))
 optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
 
-{decorator}
+{decorator:}
 def error(x, y):
     return nn.functional.mse_loss(net(x).squeeze(1), y)
 
@@ -134,11 +91,9 @@ for x, y in loader:
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-"""
+""")
 
-_ridge = template(_RIDGE, decorator="")
-
-_SWITCHED = """
+_switched = template("""
 model = nn.Linear(4, 1)
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
 best = {{"score": float("inf")}}
@@ -154,9 +109,7 @@ for epoch in range(9):
         nn.functional.mse_loss(model(x), y).backward()
         opt.step()
     check()
-"""
-
-_switched = template(_SWITCHED, "end")
+""")
 
 _ON = "torch.set_grad_enabled(True)"
 _WORSE = "if score >= best['score']:"
@@ -188,6 +141,36 @@ SILENT = {
         "torch.no_grad()", "wanted = teacher(data)", "loss = F.mse_loss(model(data), wanted)"
     ),
     "near miss: the same name in validation": _estimate("model(data, target)"),
-    "near miss: the other branch": script(_PHASES),
-    "near miss: one function for both": script(_BOTH),
+    "near miss: the other branch": script("""
+criterion = nn.CrossEntropyLoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for phase in ("train", "val"):
+    for data, target in loaders[phase]:
+        if phase == "train":
+            loss = criterion(model(data), target)
+        else:
+            with torch.no_grad():
+                loss = criterion(model(data), target)
+        if phase == "train":
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+"""),
+    "near miss: one function for both": script("""
+criterion = nn.CrossEntropyLoss()
+
+def run(loader, optimizer=None):
+    for data, target in loader:
+        loss = criterion(model(data), target)
+        if optimizer is not None:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(9):
+    run(train_loader, optimizer)
+    with torch.no_grad():
+        run(val_loader)
+"""),
 }

@@ -1,13 +1,10 @@
-"""A hidden state carries its graph from batch to batch."""
-
 from traindx.analysis.program.execution.values import Part, Result, Value
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import finding, insert_after, written_argument
 from traindx.analysis.program.training.graphs import Carried, Graphs
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import script
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("graph-retained-across-steps",))
@@ -46,7 +43,6 @@ def _finding(story: Story, backward: Deed, carried: list[Carried]) -> Finding:
     name = _name(story, backward, carried[0].value)
     return finding(
         f"`{name}` carries the graph of every earlier batch into the next one",
-        "graph-retained-across-steps",
         (taken if taken.site is not None else backward, f"{name} of the last batch goes in"),
         (backward, "backward runs for every batch here"),
         patch=_patch(backward, name, carried),

@@ -1,11 +1,7 @@
-"""Weights are updated between a forward pass and its backward pass."""
-
-from traindx.analysis.program.training.claims import finding
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.saved_tensors import Overwritten, updated_weights
 from traindx.examples import template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("in-place-modification",))
@@ -40,31 +36,30 @@ def _finding(found: Overwritten) -> Finding:
     place = found.saver if found.saver.site is not None else found.change
     return finding(
         "Weights are updated between a forward pass and its backward: backward will raise",
-        "in-place-modification",
         (place, "the forward pass keeps these weights for backward"),
         (found.change, "and they are changed in place here, before backward runs"),
         at=found.change,
     )
 
 
-_GAN = """
+_gan = template("""
 G = nn.Linear(8, 8)
 D = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1))
 opt_g = torch.optim.Adam(G.parameters())
 opt_d = torch.optim.Adam(D.parameters())
 for real in loader:
     fake = G(torch.randn(4, 8))
-    {early}
+    {early:pass}
     d_loss = D(fake.detach()).mean() - D(real).mean()
     opt_d.zero_grad()
     d_loss.backward()
     opt_d.step()
-    {late}
+    {late:pass}
     opt_g.zero_grad()
     g_loss.backward()
     opt_g.step()
-"""
-_CLAMPED = """
+""")
+_clamped = template("""
 net = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 for x, y in loader:
@@ -75,12 +70,8 @@ for x, y in loader:
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-"""
+""")
 _LOSS = "g_loss = -D(fake).mean()"
-
-_gan = template(_GAN, early="pass", late="pass")
-
-_clamped = template(_CLAMPED, "clamp")
 
 FIRES = {
     "the discriminator steps first": _gan(early=_LOSS),

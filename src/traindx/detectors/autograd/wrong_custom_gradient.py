@@ -1,14 +1,11 @@
-from traindx.analysis.program.training.claims import finding, shown
+from traindx.analysis.program.training.claims import finding, program_of, shown
 from traindx.analysis.program.training.custom_functions import custom_functions
-from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.slopes import wrong_slope
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "incorrect-custom-backward"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("incorrect-custom-backward",))
 def check(run: Run) -> Findings:
     """The gradient of a function of one's own is not the slope of its forward.
 
@@ -37,14 +34,13 @@ def check(run: Run) -> Findings:
             place = shown(wrong[1], function.backward)
             yield finding(
                 f"The backward of {function.name} {wrong[0]}",
-                CAUSE,
                 (shown(function.forward.result, function.forward), "the function"),
                 (place, "its gradient, as it is written"),
                 at=place,
             )
 
 
-_SOURCE = """
+_run = template("""
 class Act(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -55,11 +51,9 @@ class Act(torch.autograd.Function):
         (x,) = ctx.saved_tensors
         return {backward}
 y = Act.apply(torch.ones(3))
-"""
-_run = template(_SOURCE, "forward", "backward")
+""")
 
 _PRODUCT = """
-import torch
 class Project(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, w):

@@ -30,7 +30,6 @@ def check(run: Run) -> Findings:
     for kept in each_place(run, kept_by_reference, lambda found: found.site.node):
         yield finding(
             f"`{kept.name}` is not a copy: training goes on and changes it to the last model",
-            "best-weights-overwritten",
             (kept.site, "these are the model's own tensors, not a copy"),
             (kept.trains_on, "and the loop goes on training them"),
             patch=_patch(kept),
@@ -44,7 +43,7 @@ def _patch(kept: Kept) -> str | None:
     return replace(kept.value, f"copy.deepcopy({source_text(kept.value)})")
 
 
-_LOOP = """
+_loop = template("""
 import copy
 
 def train(model, loader, validate):
@@ -58,12 +57,11 @@ def train(model, loader, validate):
         score = validate(model)
         if score > best:
             best = score
-            {keep}
-    {end}
+            {keep:}
+    {end:model.load_state_dict(best_state)}
     return model
-"""
-_loop = template(_LOOP, keep="", end="model.load_state_dict(best_state)")
-_STOPPER = """
+""")
+_stopper = template("""
 class EarlyStopping:
     def __init__(self):
         self.best, self.weights = float("inf"), None
@@ -71,7 +69,7 @@ class EarlyStopping:
     def see(self, net, score):
         if score < self.best:
             self.best = score
-            self.weights = {kept}
+            self.weights = {kept:}
 
     def put_back(self, net):
         net.load_state_dict(self.weights)
@@ -86,8 +84,7 @@ def fit(net, loader, evaluate):
             optimizer.step()
         stopper.see(net, evaluate(net))
     stopper.put_back(net)
-"""
-_stopper = template(_STOPPER, kept="")
+""")
 
 FIRES = {
     "detached tensors, in an object": _stopper(
@@ -99,8 +96,6 @@ FIRES = {
 }
 
 _SEARCH = """
-import torch
-
 best, best_state = 0.0, None
 for rate in (0.1, 0.01):
     model = Net()
@@ -117,8 +112,6 @@ torch.save(best_state, "best.pt")
 _CANDIDATES = _SEARCH.replace(
     "for rate in (0.1, 0.01):\n    model = Net()\n", "for rate, model in rated.items():\n"
 )
-_GATHERED = """with FSDP.state_dict_type(model, StateDictType.FULL_STATE_DICT):
-                best_state = model.state_dict()"""
 
 SILENT = {
     "cloned tensors, in an object": _stopper(
@@ -126,7 +119,9 @@ SILENT = {
     ),
     "near miss: a model for every turn": script(_SEARCH),
     "near miss: every turn takes another model": script(_CANDIDATES),
-    "near miss: gathered from shards": _loop(_GATHERED),
+    "near miss: gathered from shards": _loop("""\
+with FSDP.state_dict_type(model, StateDictType.FULL_STATE_DICT):
+                best_state = model.state_dict()"""),
     "near miss: copied in the next line": _loop(
         "best_state = model.state_dict()\n            best_state = copy.deepcopy(best_state)"
     ),

@@ -1,7 +1,6 @@
 from traindx.examples import make_run
-from traindx.model.findings import cite_event
 from traindx.model.run import Architecture, Event, Tensor, file_name
-from traindx.registry import Findings, Run, detector, finding
+from traindx.registry import Findings, Run, cite_event, detector, finding
 
 SHOWN = 5  # files; a full disk damages every later one in the same way
 

@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding, replace_value
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding, replace_value
 from traindx.analysis.program.training.seeds import timed_algorithms
 from traindx.examples import script
 from traindx.registry import Findings, Run, Strength, detector
@@ -26,7 +25,6 @@ def check(run: Run) -> Findings:
     for on in each_place(run, timed_algorithms, lambda event: event.node):
         yield finding(
             "cudnn.benchmark is on although deterministic algorithms are asked for",
-            "nondeterministic-operation",
             (on, "cudnn.benchmark = True"),
             strength=Strength.WEAK,
             hint=Strength.WEAK,

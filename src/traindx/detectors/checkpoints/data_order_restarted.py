@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding
-from traindx.analysis.program.training.program import each_place, program_of
+from traindx.analysis.program.training.claims import each_place, finding, program_of
 from traindx.analysis.program.training.resumed_order import lost_orders, restarted_counts
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
@@ -31,7 +30,6 @@ def check(run: Run) -> Findings:
         yield finding(
             "The run resumes in the middle of an epoch, and its data begin at the first batch "
             "again",
-            "data-order-lost-on-resume",
             (lost.order, "the same order at every start"),
             (lost.checkpoint.deed, "a run goes on from here"),
             (lost.save, "and was saved in mid-epoch, without a position in the data"),
@@ -40,7 +38,6 @@ def check(run: Run) -> Findings:
     for found in each_place(run, restarted_counts, lambda found: found.event.node):
         yield finding(
             "The order of an epoch is made of a number that starts at 0 again on resuming",
-            "data-order-lost-on-resume",
             (found.event, "counts the epochs of this launch, not those of the run"),
             (found.checkpoint.deed, "a run goes on from here"),
         )
@@ -85,7 +82,6 @@ _BY_HAND = _PROGRAM.replace(
 _BY_EPOCH = _PROGRAM.replace("        if step % 50 == 0:\n    ", "    if step:\n")
 
 _SAMPLED = """
-from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
 sampler = DistributedSampler(dataset)
 loader = DataLoader(dataset, 16, sampler=sampler)
@@ -95,20 +91,20 @@ saved = torch.load("last.pt")
 model.load_state_dict(saved["model"])
 optimizer.load_state_dict(saved["optimizer"])
 for {turn}:
-    {order}
+    {order:sampler.set_epoch(i)}
     for x, y in loader:
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
 """
 _EPOCHS = 'range(saved["epoch"], 9)'
-_sampled = template(
-    _SAMPLED, turn=f"i, epoch in enumerate({_EPOCHS})", order="sampler.set_epoch(i)"
-)
+_sampled = template(_SAMPLED, turn=f"i, epoch in enumerate({_EPOCHS})")
 
 FIRES = {
     "the sampler is told the turns of this launch": _sampled(),
-    "so is a seed": _sampled('i in range(9 - saved["epoch"])', "torch.manual_seed(7 + i)"),
+    "so is a seed": _sampled(
+        turn='i in range(9 - saved["epoch"])', order="torch.manual_seed(7 + i)"
+    ),
     "a generator that is seeded anew": _program(),
     "a sampler with such a generator": _program("sampler=RandomSampler(dataset, generator=order)"),
     "no shuffling": _program("shuffle=False"),
@@ -121,11 +117,11 @@ FIRES = {
 SILENT = {
     "near miss: the sampler is told the epoch": _sampled(order="sampler.set_epoch(epoch)"),
     "near miss: counted from the epoch on": _sampled(
-        f'i, epoch in enumerate({_EPOCHS}, saved["epoch"])'
+        turn=f'i, epoch in enumerate({_EPOCHS}, saved["epoch"])'
     ),
     "near miss: turns on top of the epoch": _sampled(order='sampler.set_epoch(saved["epoch"] + i)'),
     "near miss: the first epochs are passed over": _sampled(
-        "i in range(9)", 'if i < saved["epoch"]: continue\n    sampler.set_epoch(i)'
+        turn="i in range(9)", order='if i < saved["epoch"]: continue\n    sampler.set_epoch(i)'
     ),
     "near miss: its state is restored": _program(
         restore='order.set_state(saved["order"])', more=', "order": order.get_state()'

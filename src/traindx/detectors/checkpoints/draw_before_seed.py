@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding, source_text
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding, source_text
 from traindx.analysis.program.training.seeds import early_draws
 from traindx.examples import TRAINING, template
 from traindx.registry import Findings, Run, detector
@@ -28,7 +27,6 @@ def check(run: Run) -> Findings:
     for draw, seed in each_place(run, early_draws, lambda found: found[0].node):
         yield finding(
             f"`{source_text(draw)}` draws before its generator is seeded",
-            "unseeded-randomness",
             (draw, "another result in every run"),
             (seed, "seeded only here"),
             is_symptom=False,

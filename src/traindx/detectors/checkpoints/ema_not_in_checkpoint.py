@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding
-from traindx.analysis.program.training.program import Story, each_place
+from traindx.analysis.program.training.claims import Story, each_place, finding
 from traindx.analysis.program.training.weight_averages import LostAverage, lost_averages
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
@@ -28,7 +27,6 @@ def check(run: Run) -> Findings:
     for lost in each_place(run, _lost, lambda lost: lost.average.event.node):
         yield finding(
             "Training goes on from a checkpoint without the moving average of the weights",
-            "incomplete-checkpoint",
             (lost.average.event, "the average is moved on here"),
             (lost.save.deed, "the checkpoint leaves it out: it begins anew at every resume"),
             at=lost.save.deed,

@@ -2,9 +2,8 @@ import math
 
 from traindx.analysis.checkpoints import GROWTH, grown_matrices
 from traindx.examples import with_checkpoints
-from traindx.model.findings import Evidence
 from traindx.model.run import Architecture, Tensor, file_name
-from traindx.registry import Findings, Run, detector, finding, suggested
+from traindx.registry import Evidence, Findings, Run, detector, finding, suggested
 
 SHOWN = 4
 

@@ -1,8 +1,5 @@
-"""Texts get their numbers from the order of a set or from Python's hash."""
-
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.hash_order import hash_ordered, hashed_texts
-from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.seeds import seeded, trains
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
@@ -34,14 +31,13 @@ def check(run: Run) -> Findings:
         for site, what in found[:1]:
             yield finding(
                 f"Numbers come from {what}: they differ from run to run in spite of the seeds",
-                "unseeded-randomness",
                 (site, f"{what} is another one in every process"),
                 is_symptom=False,
             )
             return
 
 
-_PROGRAM = """
+_program = template("""
 torch.manual_seed(0)
 text = open("corpus.txt").read()
 words = text.split()
@@ -52,8 +48,7 @@ for x, y in loader:
     optimizer.zero_grad()
     nn.functional.cross_entropy(model(x), y).backward()
     optimizer.step()
-"""
-_program = template(_PROGRAM, "ids")
+""")
 
 FIRES = {
     "a set is counted": _program("ids = {w: i for i, w in enumerate(set(words))}"),

@@ -1,10 +1,8 @@
 from traindx.analysis.program.execution.values import constant
-from traindx.analysis.program.training.claims import finding, node_of
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding, node_of
 from traindx.analysis.program.training.worker_seeds import shared_draws
-from traindx.examples import script, template
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
+from traindx.examples import template
+from traindx.registry import Findings, Run, Strength, detector
 
 
 @detector(needs=("source",), suggests=("worker-seed-duplication",))
@@ -34,7 +32,6 @@ def check(run: Run) -> Findings:
         workers = f"{count} workers" if isinstance(count, int) else "workers"
         yield finding(
             f"All {workers} draw the same random numbers from `{shared.name}`",
-            "worker-seed-duplication",
             (shared.at, shared.why),
             (shared.feed.loader, workers),
             strength=Strength.STRONG if isinstance(count, int) else Strength.MODERATE,
@@ -46,27 +43,24 @@ import numpy as np
 
 class Images(Dataset):
     def __init__(self, seed):
-        self.rng = {made}
+        self.rng = {made:np.random.default_rng(seed)}
 
     def __getitem__(self, i):
-        return self.images[i] + {draw}
+        return self.images[i] + {draw:self.rng.normal()}
 
-train_loader = DataLoader(Images(0), num_workers={workers}, shuffle=True{options})
+train_loader = DataLoader(Images(0), num_workers={workers}, shuffle=True{options:})
 """
-_program = template(
-    _PROGRAM, made="np.random.default_rng(seed)", draw="self.rng.normal()", workers=4, options=""
-)
+_program = template(_PROGRAM, workers=4)
 
-_CHANGED = """
+_changed = template("""
 import random
-from torch.utils.data import DataLoader, Dataset
 
 class Shaken:
     def __init__(self, seed):
         self.numbers = random.Random(seed)
 
     def __call__(self, image):
-        return image * {draw}
+        return image * {draw:self.numbers.uniform(0.9, 1.1)}
 
 class Images(Dataset):
     def __init__(self, images, change=None):
@@ -81,11 +75,11 @@ def build(images):
     return DataLoader(data, batch_size=8, num_workers=2)
 
 loader = build(images)
-"""
+""")
 
 FIRES = {
     "a generator of the dataset": _program(),
-    "a generator of the transform": script(_CHANGED, draw="self.numbers.uniform(0.9, 1.1)"),
+    "a generator of the transform": _changed(),
     "workers are seeded alike": _program(
         "None", "np.random.normal()", options=", worker_init_fn=lambda w: np.random.seed(7)"
     ),
@@ -93,7 +87,7 @@ FIRES = {
 }
 
 SILENT = {
-    "near miss: a generator that is never drawn from": script(_CHANGED, draw="2"),
+    "near miss: a generator that is never drawn from": _changed("2"),
     "near miss: a new generator for each example": _program(
         "None", "np.random.default_rng(i).normal()"
     ),

@@ -9,11 +9,9 @@ from traindx.analysis.program.training.incomplete_checkpoints import (
     without_optimizer,
 )
 from traindx.analysis.program.training.program import Program, Story, program_of
-from traindx.analysis.program.training.restoration import LeftOut, left_out
-from traindx.analysis.program.training.schedules import Schedule
+from traindx.analysis.program.training.restoration import left_out
 from traindx.examples import template
-from traindx.model.findings import Evidence, Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Evidence, Finding, Findings, Run, detector
 
 CAUSE = "incomplete-checkpoint"
 
@@ -54,42 +52,33 @@ def _incomplete(program: Program, story: Story) -> Iterator[Finding]:
     for save in without_moments(story):
         claim = "The checkpoint holds the param_groups of the optimizer, and not its moments"
         yield _saved(claim, save, "only param_groups is saved; `state` has the moments")
-    yield from map(_lost, left_out(program, story))
+    for left in left_out(program, story):
+        name = left.value.called("one of them")
+        yield finding(
+            f"Training goes on from a checkpoint without the state of `{name}`",
+            (left.restored, "the state of something else is restored here"),
+            *_leaves_it_out(left.save),
+            at=left.value if left.save is None else left.save.deed,
+        )
     for schedule in restarted_schedules(program, story):
-        yield _restarted(story, schedule)
+        yield finding(
+            f"Resuming restores the optimizer, and {schedule.kind} starts over",
+            (schedule.made, "its state is neither saved nor restored"),
+            *_leaves_it_out(next(iter(saves(story)), None)),
+        )
 
 
 def _saved(claim: str, save: Saved, says: str) -> Finding:
-    return finding(claim, CAUSE, (save.deed, says))
+    return finding(claim, (save.deed, says))
 
 
 def _leaves_it_out(save: Saved | None) -> tuple[Evidence, ...]:
     return () if save is None else (cite(save.deed, "the checkpoint leaves it out"),)
 
 
-def _lost(left: LeftOut) -> Finding:
-    name = left.value.called("one of them")
-    return finding(
-        f"Training goes on from a checkpoint without the state of `{name}`",
-        CAUSE,
-        (left.restored, "the state of something else is restored here"),
-        *_leaves_it_out(left.save),
-        at=left.value if left.save is None else left.save.deed,
-    )
-
-
-def _restarted(story: Story, schedule: Schedule) -> Finding:
-    return finding(
-        f"Resuming restores the optimizer, and {schedule.kind} starts over",
-        CAUSE,
-        (schedule.made, "its state is neither saved nor restored"),
-        *_leaves_it_out(next(iter(saves(story)), None)),
-    )
-
-
 _PROGRAM = """
 model = nn.Linear(4, 2)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1{momentum})
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1{momentum:, momentum=0.9})
 scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 10)
 for epoch in range(10):
     for x, y in loader:
@@ -97,12 +86,10 @@ for epoch in range(10):
         nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
     scheduler.step()
-    torch.save({{"model": model.state_dict(){schedule}{more}}}, "last.pt")
+    torch.save({{"model": model.state_dict(){schedule}{more:}}}, "last.pt")
 """
-_program = template(
-    _PROGRAM, more="", schedule=', "scheduler": scheduler.state_dict()', momentum=", momentum=0.9"
-)
-_TRACKED = """
+_program = template(_PROGRAM, schedule=', "scheduler": scheduler.state_dict()')
+_tracked = template("""
 class Store:
     def __init__(self, **parts):
         self.parts = parts
@@ -118,7 +105,7 @@ class Store:
 def fit(net, loader, path):
     opt = torch.optim.AdamW(net.parameters())
     sched = torch.optim.lr_scheduler.OneCycleLR(opt, 0.1, total_steps=9 * len(loader))
-    store = Store(net=net, opt=opt{more})
+    store = Store(net=net, opt=opt{more:})
     store.restore(path)
     for x, y in loader:
         opt.zero_grad()
@@ -128,15 +115,14 @@ def fit(net, loader, path):
     store.save(path)
 
 fit(torch.nn.Linear(4, 1), loader, "last.pt")
-"""
-_tracked = template(_TRACKED, more="")
+""")
 
 FIRES = {
     "groups of the optimizer": _program(
-        ', "optimizer": {"param_groups": optimizer.state_dict()["param_groups"]}'
+        more=', "optimizer": {"param_groups": optimizer.state_dict()["param_groups"]}'
     ),
     "groups, without a schedule": _program(
-        ', "groups": optimizer.param_groups, "epoch": epoch', schedule=""
+        more=', "groups": optimizer.param_groups, "epoch": epoch', schedule=""
     ),
     "model and schedule": _program(),
     "all but the schedule, by a registry": _tracked(),
@@ -144,18 +130,18 @@ FIRES = {
 
 SILENT = {
     "near miss: groups and state apart": _program(
-        ', "g": optimizer.param_groups, "s": optimizer.state_dict()["state"]'
+        more=', "g": optimizer.param_groups, "s": optimizer.state_dict()["state"]'
     ),
     "near miss: the rate beside the whole state": _program(
-        ', "o": optimizer.state_dict(), "groups": optimizer.param_groups'
+        more=', "o": optimizer.state_dict(), "groups": optimizer.param_groups'
     ),
     "all of it, by a registry": _tracked(", sched=sched"),
-    "all of it": _program(', "optimizer": optimizer.state_dict()'),
+    "all of it": _program(more=', "optimizer": optimizer.state_dict()'),
     "near miss: gathered from shards": _program(
-        ', "optimizer": FSDP.optim_state_dict(model, optimizer)'
+        more=', "optimizer": FSDP.optim_state_dict(model, optimizer)'
     ),
-    "near miss: the optimizer as a whole": _program(', "steps": optimizer'),
-    "near miss: more is taken in": _program(", **rest"),
-    "near miss: weights to use, not to go on from": _program(', "epoch": epoch', schedule=""),
+    "near miss: the optimizer as a whole": _program(more=', "steps": optimizer'),
+    "near miss: more is taken in": _program(more=", **rest"),
+    "near miss: weights to use, not to go on from": _program(more=', "epoch": epoch', schedule=""),
     "near miss: an optimizer without a state": _program(momentum=""),
 }

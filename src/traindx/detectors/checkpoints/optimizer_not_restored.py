@@ -4,15 +4,13 @@ from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.lost_optimizer_state import (
     ReplacedOptimizer,
-    UnreadState,
     replaced_optimizers,
     unread_states,
 )
 from traindx.analysis.program.training.program import Program, program_of
 from traindx.analysis.program.training.restoration import asked_in_vain
 from traindx.examples import template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, detector
 
 CAUSE = "resume-without-optimizer-state"
 
@@ -50,33 +48,27 @@ def check(run: Run) -> Findings:
 
 def _findings(program: Program) -> Iterator[Finding]:
     for story in program.stories:
-        yield from map(_unread, unread_states(program, story))
+        for found in unread_states(program, story):
+            yield finding(
+                f"Resuming restores the model and the epoch and not `{found.name}`",
+                (found.model, "the model is restored here, the optimizer nowhere"),
+                (found.saved, f"its state is saved here under {found.key!r}"),
+                patch=found.patch(),
+            )
         yield from map(_replaced, replaced_optimizers(story))
     for asked in asked_in_vain(program):
         if asked.is_of(Kind.OPTIMIZER):
             yield finding(
                 f"The checkpoint has no key {asked.key!r}, so the optimizer is never restored",
-                CAUSE,
                 (asked.restored, f"restored only if there is {asked.key!r}"),
                 (asked.save, f"saved here under {', '.join(sorted(asked.written))}"),
             )
-
-
-def _unread(found: UnreadState) -> Finding:
-    return finding(
-        f"Resuming restores the model and the epoch and not `{found.name}`",
-        CAUSE,
-        (found.model, "the model is restored here, the optimizer nowhere"),
-        (found.saved, f"its state is saved here under {found.key!r}"),
-        patch=found.patch(),
-    )
 
 
 def _replaced(found: ReplacedOptimizer) -> Finding:
     how = "replaced before training goes on" if found.is_later else "not the one that trains"
     return finding(
         f"The optimizer whose state is restored is {how}",
-        CAUSE,
         (found.restored, "the state is restored into one optimizer"),
         (found.new, "and the one that is made here, with an empty state, trains"),
         at=found.new,
@@ -110,7 +102,7 @@ def restore_model(path, model):
     return model, epoch
 
 """
-_ENGINE = """
+_engine = template("""
 class Engine:
     def __init__(self, net):
         self.net = net
@@ -122,7 +114,7 @@ class Engine:
         self.opt.load_state_dict(saved["opt"])
 
     def fit(self, loader):
-        {first}
+        {first:pass}
         for x, y in loader:
             self.opt.zero_grad()
             torch.nn.functional.mse_loss(self.net(x), y).backward()
@@ -131,8 +123,7 @@ class Engine:
 engine = Engine(torch.nn.Linear(4, 1))
 engine.resume("last.pt")
 engine.fit(loader)
-"""
-_engine = template(_ENGINE, first="pass")
+""")
 
 FIRES = {
     "restored, and replaced by a new one": _engine(

@@ -1,6 +1,5 @@
 from traindx.analysis.program.training.best_files import overwritten_best
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import cite, each_place, finding
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -35,7 +34,6 @@ def check(run: Run) -> Findings:
         again = [] if found.again is None else [cite(found.again, "written again, best or not")]
         yield finding(
             CLAIMS[found.reason],
-            "best-weights-overwritten",
             (found.test.site, "the best weights are saved under this test"),
             *again,
             at=found.place,

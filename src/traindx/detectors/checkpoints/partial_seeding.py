@@ -1,5 +1,5 @@
 from traindx.analysis.program.training.claims import finding, source_text
-from traindx.analysis.program.training.program import Program, Story, each_place, program_of
+from traindx.analysis.program.training.program import Story, each_place, program_of
 from traindx.analysis.program.training.seeds import (
     seeded_without_torch,
     trains,
@@ -7,8 +7,7 @@ from traindx.analysis.program.training.seeds import (
     unseeded_draws,
 )
 from traindx.examples import TRAINING, script, template
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 CAUSE = "unseeded-randomness"
 
@@ -35,33 +34,22 @@ def check(run: Run) -> Findings:
     Frameworks that seed torch themselves, and generators of its own, are left alone. So is what
     seeds the workers of a loader from torch's own seed, or a dataset or environment for itself.
     """
-    yield from _torch_forgotten(program_of(run))
-    yield from _never_called(program_of(run))
-    yield from each_place(run, _only_torch, lambda found: found.location)
-
-
-def _torch_forgotten(program: Program) -> Findings:
-    """Python and NumPy are seeded together, and torch, which draws the weights, is not."""
-    pair = seeded_without_torch(program)
+    pair = seeded_without_torch(program_of(run))
     if pair is not None:
         python, numpy = pair
         yield finding(
             "Python and NumPy are seeded, and torch is not: weights and order differ from run to "
             "run",
-            CAUSE,
             (numpy, f"`{source_text(numpy)}`, and no torch.manual_seed"),
             (python, f"`{source_text(python)}`"),
             is_symptom=False,
         )
-
-
-def _never_called(program: Program) -> Findings:
-    """A script imports or defines what seeds everything, and nothing calls it."""
-    idle = uncalled_seeder(program)
+    idle = uncalled_seeder(program_of(run))
     if idle is not None:
         name, site = idle
         claim = f"{name} is never called, so no random generator is seeded"
-        yield finding(claim, CAUSE, (site, "defined or imported here"), is_symptom=False)
+        yield finding(claim, (site, "defined or imported here"), is_symptom=False)
+    yield from each_place(run, _only_torch, lambda found: found.location)
 
 
 def _only_torch(story: Story) -> Findings:
@@ -70,7 +58,6 @@ def _only_torch(story: Story) -> Findings:
         is_run = trains(story) and story.execution.function is None
         yield finding(
             f"Only torch is seeded: {library} draws without a seed",
-            CAUSE,
             (draw, f"`{draw.name}` is not seeded"),
             strength=Strength.STRONG if is_run else Strength.WEAK,
             hint=None if is_run else Strength.WEAK,
@@ -91,13 +78,7 @@ def seed_worker(number):
 loader = DataLoader(data, worker_init_fn={init})
 """
 _workers = template(_LIBRARIES + _WORKERS + TRAINING, "seed", "init")
-_DATASET = """
-class Noise(Dataset):
-    def __init__(self, seed):
-        random.seed(seed)
-        np.random.seed(seed)
-"""
-_SCRIPT = """
+_script = template("""
 from transformers import Trainer, set_seed
 
 def main():
@@ -107,8 +88,7 @@ def main():
 
 if __name__ == "__main__":
     main()
-"""
-_script = template(_SCRIPT, "call")
+""")
 _SEEDER = """
 def repeatable(seed):
     random.seed(seed)
@@ -144,7 +124,12 @@ SILENT = {
         "torch.initial_seed() % 2**32", "None"
     ),
     "near miss: workers are seeded by their number": _workers("7 + number", "seed_worker"),
-    "near miss: a dataset is seeded for itself": _training(_DATASET),
+    "near miss: a dataset is seeded for itself": _training("""
+class Noise(Dataset):
+    def __init__(self, seed):
+        random.seed(seed)
+        np.random.seed(seed)
+"""),
     "near miss: seeds that differ from run to run": _training("random.seed(); np.random.seed()"),
     "all are seeded": _training(f"{_BOTH}; torch.manual_seed(SEED)"),
     "near miss: NumPy alone, which makes the data": _training("np.random.seed(0)"),

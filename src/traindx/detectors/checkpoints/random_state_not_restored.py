@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.random_states import lost_random_states
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
@@ -30,7 +29,6 @@ def check(run: Run) -> Findings:
     for found in each_place(run, lost_random_states, lambda found: found.event.node):
         yield finding(
             f"Random states are saved, and {found.source} does not go on where it was",
-            "incomplete-checkpoint",
             (found.event, found.why),
             (found.save.deed, "the checkpoint holds other random states"),
             at=found.save.deed,
@@ -46,29 +44,24 @@ optimizer = torch.optim.Adam(model.parameters())
 saved = torch.load("last.pt")
 model.load_state_dict(saved["model"])
 optimizer.load_state_dict(saved["optimizer"])
-{restore}
+{restore:torch.set_rng_state(saved["rng"])}
 for step in range(saved["step"], 1000):
     x, y = next(batches)
-    x = x + {drawn}
+    x = x + {drawn:torch.randn(8, generator=noise)}
     optimizer.zero_grad()
     torch.nn.functional.cross_entropy(model(x), y).backward()
     optimizer.step()
 torch.save({{"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step{more}}},
            "last.pt")
 """
-_program = template(
-    _PROGRAM,
-    drawn="torch.randn(8, generator=noise)",
-    restore='torch.set_rng_state(saved["rng"])',
-    more=', "rng": torch.get_rng_state()',
-)
+_program = template(_PROGRAM, more=', "rng": torch.get_rng_state()')
 
 FIRES = {
     "a generator of its own": _program(),
-    "a global generator that was forgotten": _program("np.random.randn(8)"),
-    "saved, and never set": _program("torch.randn(8)", "pass"),
+    "a global generator that was forgotten": _program(drawn="np.random.randn(8)"),
+    "saved, and never set": _program(drawn="torch.randn(8)", restore="pass"),
     "seeded after the state is set": _program(
-        "torch.randn(8)", 'torch.set_rng_state(saved["rng"]); torch.manual_seed(0)'
+        drawn="torch.randn(8)", restore='torch.set_rng_state(saved["rng"]); torch.manual_seed(0)'
     ),
 }
 
@@ -77,10 +70,12 @@ SILENT = {
         restore='torch.set_rng_state(saved["rng"]); noise.set_state(saved["noise"])',
         more=', "rng": torch.get_rng_state(), "noise": noise.get_state()',
     ),
-    "near miss: drawn from what is saved": _program("torch.randn(8)"),
-    "near miss: seeded by the step": _program("torch.randn(8, generator=noise.manual_seed(step))"),
+    "near miss: drawn from what is saved": _program(drawn="torch.randn(8)"),
+    "near miss: seeded by the step": _program(
+        drawn="torch.randn(8, generator=noise.manual_seed(step))"
+    ),
     "near miss: seeded before the state is set": _program(
-        "torch.randn(8)", 'torch.manual_seed(0); torch.set_rng_state(saved["rng"])'
+        drawn="torch.randn(8)", restore='torch.manual_seed(0); torch.set_rng_state(saved["rng"])'
     ),
     "no claim to be the same run": _program(restore="pass", more=""),
 }

@@ -1,7 +1,6 @@
 from traindx.analysis.program.training.checkpoints import states_taken
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.kinds import Kind
-from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.restoration import bare_weights
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, Strength, detector
@@ -33,7 +32,6 @@ def check(run: Run) -> Findings:
     if save is not None:
         yield finding(
             "The script resumes, and its checkpoints hold the weights only",
-            "incomplete-checkpoint",
             (save.deed, "only the weights are saved"),
             strength=Strength.MODERATE,
             hint=Strength.MODERATE,
@@ -41,7 +39,7 @@ def check(run: Run) -> Findings:
         )
 
 
-_PROGRAM = """
+_program = template("""
 if args.resume:
     model.load_state_dict(torch.load("last.pt"))
 for epoch in range(start_epoch, 10):
@@ -50,12 +48,9 @@ for epoch in range(start_epoch, 10):
         criterion(model(x), y).backward()
         optimizer.step()
     torch.save({saved}, "last.pt")
-"""
-_program = template(_PROGRAM, "saved")
+""")
 
-_CLASS = """
-import torch
-
+_class = template("""
 class Trainer:
     def __init__(self, net, first_epoch):
         self.net, self.first = net, first_epoch
@@ -65,7 +60,7 @@ class Trainer:
         self.net.load_state_dict(torch.load(path))
 
     def save(self, path):
-        torch.save({saved}, path)
+        torch.save({saved:self.net.state_dict()}, path)
 
     def fit(self, loader, path):
         self.load(path)
@@ -77,11 +72,11 @@ class Trainer:
             self.save(path)
 
 Trainer(torch.nn.Linear(4, 1), args.first).fit(loader, "last.pt")
-"""
+""")
 
 FIRES = {
     "weights only": _program("model.state_dict()"),
-    "by the methods of a trainer": script(_CLASS, saved="self.net.state_dict()"),
+    "by the methods of a trainer": _class(),
 }
 
 SILENT = {

@@ -1,13 +1,9 @@
-"""A state is loaded into a model that has none of its keys."""
-
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.kinds import Kind
-from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.restoration import asked_in_vain
 from traindx.analysis.program.training.state_keys import ForeignState, foreign_states
 from traindx.examples import template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, detector
 
 SHOWN = 4  # keys of each side
 
@@ -45,7 +41,6 @@ def check(run: Run) -> Findings:
             seen.add(asked.restored.event.node)
             yield finding(
                 f"The checkpoint has no key {asked.key!r}, so the model is never restored",
-                "state-dict-key-mismatch",
                 (asked.restored, f"restored only from {asked.key!r}"),
                 (asked.save, f"saved here under {', '.join(sorted(asked.written))}"),
             )
@@ -58,7 +53,6 @@ def _finding(found: ForeignState) -> Finding:
     ending = f"nothing is loaded, and {how}" if found.is_silent else "loading fails"
     return finding(
         f"The loaded state has keys that the model does not have: {ending}",
-        "state-dict-key-mismatch",
         (found.event, f"the state has {held}; the model has {wanted}"),
     )
 

@@ -2,9 +2,8 @@ import re
 
 from traindx.analysis.checkpoints import block_of, causes_of_unchanged, moved_and_still
 from traindx.examples import with_checkpoints
-from traindx.model.findings import Evidence
 from traindx.model.run import Architecture, Tensor, file_name
-from traindx.registry import Finding, Findings, Run, Strength, detector, finding
+from traindx.registry import Evidence, Finding, Findings, Run, Strength, detector, finding
 
 SHOWN = 4
 _ADAPTER = re.compile(r"lora|adapter|prompt|prefix|ia3|dora", re.IGNORECASE)

@@ -1,7 +1,6 @@
 from traindx.analysis.recordings.observations import operation, terms_in
 from traindx.analysis.recordings.predictions import is_clipped
-from traindx.examples import recorded, sampled
-from traindx.model.recording import LossInput, Summary
+from traindx.examples import LossInput, Summary, recorded, sampled
 from traindx.registry import Findings, Run, Strength, detector, finding, suggested
 
 CAUSE = "constant-prediction"

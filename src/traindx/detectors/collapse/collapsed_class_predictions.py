@@ -1,19 +1,16 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from traindx.analysis.recordings.loss_labels import prediction_count
+from traindx.analysis.recordings.loss_labels import one_late_answer
 from traindx.analysis.recordings.observations import largest_share, last_step, terms_in
-from traindx.examples import recorded, sampled
-from traindx.model.recording import Counts, LossInput, Summary
+from traindx.examples import Counts, LossInput, Summary, recorded, sampled
 from traindx.registry import Findings, Run, detector, finding, suggested
 
 LOSSES = ("cross_entropy", "nll_loss", "bce", "bce_with_logits")
-ONE = 0.99  # of the predictions of a batch
 SPREAD = 0.6  # the largest class must have less, or the majority is a fair answer
 SKEWED = 0.8
 ENOUGH = 3  # late samples
 STEPS = 100  # a fresh network answers with one class for a while
-EXAMPLES = 16  # of a batch; in a smaller one a single answer is no surprise
 MANY_CLASSES = 1000  # vocabularies: the most frequent word is the first thing to be learnt
 
 
@@ -45,14 +42,11 @@ def check(run: Run) -> Findings:
         is_long = last_step(term.process) >= STEPS and len(late) >= ENOUGH
         if not is_long or not 2 <= late.inputs[0].classes <= MANY_CLASSES:
             continue
-        chosen = [largest_share(i.predictions, prediction_count(i)) for i in late.inputs]
-        answer, least = chosen[0][0], min(share for _, share in chosen)
+        answered = one_late_answer(late)
         label, share = largest_share(late.labels())
-        is_small = min(map(prediction_count, late.inputs)) < EXAMPLES
-        if len({label for label, _ in chosen}) != 1 or least < ONE or is_small:
+        if answered is None or share >= SKEWED or len(late.labels()) < 2:
             continue
-        if share >= SKEWED or len(late.labels()) < 2:
-            continue
+        answer, least = answered
         says = (
             f"class {answer} has {least:.1%} or more of the predictions in all {late.seen}; of the "
             f"labels, class {label} has {share:.0%}"

@@ -3,8 +3,7 @@ from math import exp, log
 
 from traindx.analysis.recordings.contrast import are_alike, late_similarities, point_apart
 from traindx.analysis.recordings.observations import last_step, terms_in
-from traindx.examples import recorded, sampled
-from traindx.model.recording import Activation, Counts, LossInput, Summary
+from traindx.examples import Activation, Counts, LossInput, Summary, recorded, sampled
 from traindx.registry import Findings, Run, detector, finding, suggested
 
 CAUSE = "representation-collapse"

@@ -2,8 +2,7 @@ from dataclasses import replace
 
 from traindx.analysis.recordings.observations import last_step, terms_in
 from traindx.analysis.recordings.predictions import CONSTANT, is_constant_column
-from traindx.examples import recorded, sampled
-from traindx.model.recording import Counts, LossInput, Summary
+from traindx.examples import Counts, LossInput, Summary, recorded, sampled
 from traindx.registry import Findings, Run, detector, finding, suggested
 
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")

@@ -1,17 +1,9 @@
 import numpy as np
 
-from traindx.analysis.metrics.players import player_loss
-from traindx.examples import flat, make_run
-from traindx.model.run import Floats
+from traindx.analysis.metrics.players import GUESS, fooled_judge
+from traindx.examples import Floats, flat, make_run
 from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
-GUESS = 2.0 * float(np.log(2.0))  # the loss of answering one half to every sample, both terms added
-BEATEN = 3.0  # times that
-FOOLS = 0.05  # the loss of a generator whose samples are all taken for real
-LASTS = 0.5  # of the run, to its end
-ENOUGH = 8  # points
-DISCRIMINATORS = ("d", "disc", "discriminator", "netd")
-GENERATORS = ("g", "gen", "generator", "netg")
 CAUSES = suggested(
     moderate="lr-zero missing-optimizer-step parameters-not-in-optimizer",
     weak="frozen-parameters detached-loss",
@@ -38,22 +30,17 @@ def check(run: Run) -> Findings:
     Losses of Wasserstein and hinge GANs have no such level; where a loss is ever negative nothing
     is said.
     """
-    judge, maker = player_loss(run, DISCRIMINATORS), player_loss(run, GENERATORS)
-    if judge is None or maker is None or min(len(judge), len(maker)) < ENOUGH:
+    game = fooled_judge(run)
+    if game is None:
         return
-    if min(float(judge.values.min()), float(maker.values.min())) < 0:
-        return
-    start = int(len(judge) * (1.0 - LASTS))
-    lowest = float(judge.values[start:].min())
-    fooled = float(maker.values[int(len(maker) * (1.0 - LASTS)) :].max())
-    if lowest < BEATEN * GUESS or fooled > FOOLS:
-        return
-    says = f"{judge.origin.name} is at least {lowest:.3g} since {judge.when(start)}"
+    judge, maker, start = game.judge, game.maker, game.since
+    says = f"{judge.origin.name} is at least {game.judged:.3g} since {judge.when(start)}"
+    fooled = f"{maker.origin.name} is at most {game.made:.2g}"
     yield finding(
         "The discriminator is worse than random guessing and does not learn",
         CAUSES,
-        cite(judge, f"{says}; random guessing has {GUESS:.3g}", start, -1, lowest=lowest),
-        cite(maker, f"{maker.origin.name} is at most {fooled:.2g}", start, -1, highest=fooled),
+        cite(judge, f"{says}; random guessing has {GUESS:.3g}", start, -1, lowest=game.judged),
+        cite(maker, fooled, start, -1, highest=game.made),
     )
 
 

@@ -1,8 +1,7 @@
 from traindx.analysis.recordings.adversaries import late_pairs, times_faster
 from traindx.analysis.recordings.observations import medians, processes_of, spans
 from traindx.analysis.recordings.traces import latest_optimizers
-from traindx.examples import recorded
-from traindx.model.recording import Counts, LossInput, Optimizer, Process, Sample, Summary
+from traindx.examples import Counts, LossInput, Optimizer, Process, Sample, Summary, recorded
 from traindx.registry import Findings, Run, Strength, cite_record, detector, finding, suggested
 
 CAUSE = "generator-mode-collapse"

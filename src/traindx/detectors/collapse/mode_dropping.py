@@ -1,18 +1,7 @@
-import re
-
-import numpy as np
-
-from traindx.analysis.metrics.players import is_even_game
+from traindx.analysis.metrics.players import covered_modes
 from traindx.examples import flat, logged, make_run
 from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
-COUNTED = re.compile(
-    r"(?i)^(?:num|n|nr|number|covered|captured|found|#)?[ _]?(?:of[ _])?modes?"
-    r"(?:[ _](?:covered|captured|found|count|coverage))?$"
-)
-LASTS = 0.6  # of the run, to its end
-HALF = 0.5  # of the modes that were covered
-ENOUGH = 8  # evaluations
 NEVER_LEARNT = "frozen-parameters missing-optimizer-step lr-zero"
 
 
@@ -38,29 +27,16 @@ def check(run: Run) -> Findings:
     Data of one mode has no second one to cover. A generator that does not learn at all covers one
     from the start; a game that one side has won outright is judged elsewhere.
     """
-    if not is_even_game(run):
+    found = covered_modes(run)
+    if found is None:
         return
-    for name in run.series:
-        series = run.get(name)
-        if series is None or not COUNTED.match(name.removeprefix("other/")):
-            continue
-        finite = series.finite()
-        late = finite.values[int(len(finite) * (1.0 - LASTS)) :]
-        if len(finite) < ENOUGH or float(finite.values.min()) < 0:
-            continue
-        top, level = float(finite.values.max()), float(np.median(late))
-        is_one = level == 1.0
-        if is_one or (top >= 2.0 and level <= HALF * top):
-            start = int(len(finite) * (1.0 - LASTS))
-            says = (
-                f"{finite.origin.name} is {level:g} since {finite.when(start)}; its best is {top:g}"
-            )
-            yield finding(
-                f"The generator covers {level:g} mode{'' if level == 1.0 else 's'} of its data",
-                suggested("generator-mode-collapse", weak="" if top > level else NEVER_LEARNT),
-                cite(finite, says, start, -1, top=top, level=level),
-            )
-            return
+    modes, start, top, level = found
+    says = f"{modes.origin.name} is {level:g} since {modes.when(start)}; its best is {top:g}"
+    yield finding(
+        f"The generator covers {level:g} mode{'' if level == 1.0 else 's'} of its data",
+        suggested("generator-mode-collapse", weak="" if top > level else NEVER_LEARNT),
+        cite(modes, says, start, -1, top=top, level=level),
+    )
 
 
 def _run(modes: list[float], name: str = "other/modes", judge: float = 1.2) -> Run:

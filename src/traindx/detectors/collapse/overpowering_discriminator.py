@@ -1,18 +1,9 @@
 import numpy as np
 
-from traindx.analysis.curves import since
-from traindx.analysis.metrics.players import player_loss, was_in_balance
-from traindx.examples import flat, make_run
-from traindx.model.run import Floats
+from traindx.analysis.metrics.players import winning_judge
+from traindx.examples import Floats, flat, make_run
 from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
-WON = 0.02  # of ln 2, where a discriminator that is fooled half of the time stands
-LASTS = 0.3  # of the run, to the end
-AWAY = 3.0  # times its start: the loss of a generator that is seen through
-ENOUGH = 10  # points
-MANY = 30  # points; fewer do not tell a generator that gave up from one that never learnt
-DISCRIMINATORS = ("d", "disc", "discriminator", "netd", "d_loss")
-GENERATORS = ("g", "gen", "generator", "netg", "g_loss")
 OPEN = suggested(
     moderate="generator-mode-collapse missing-optimizer-step gradients-cleared-before-step "
     "saturated-activations",
@@ -40,23 +31,16 @@ def check(run: Run) -> Findings:
     Losses of Wasserstein and hinge GANs have no such level; they are unbounded or zero by design,
     and where the discriminator's loss is ever negative nothing is said.
     """
-    judge, maker = player_loss(run, DISCRIMINATORS), player_loss(run, GENERATORS)
-    if judge is None or maker is None or min(len(judge), len(maker)) < ENOUGH:
+    game = winning_judge(run)
+    if game is None:
         return
-    if float(judge.values.min()) < 0 or "hinge" in str(run.config.settings).lower():
-        return
-    last = judge.values[int(len(judge) * (1 - LASTS)) :]
-    start = float(np.median(np.abs(maker.values[: max(1, len(maker) // 10)])))
-    end = float(np.median(maker.values[-max(1, len(maker) // 10) :]))
-    if float(np.median(last)) > WON * np.log(2) or end < AWAY * start or end < 2.0:
-        return
-    first = min(since(judge.values <= 0.2 * np.log(2)), len(judge) - 1)
-    is_sure = min(len(judge), len(maker)) >= MANY or was_in_balance(judge, first)
+    judge, maker = game.judge.origin.name, game.maker.origin.name
+    rose = f"{maker} rose from {game.began:.3g} to {game.made:.3g}"
     yield finding(
         "The discriminator is too strong: its loss is near zero, the generator's keeps rising",
-        suggested("generator-mode-collapse") if is_sure else OPEN,
-        cite(judge, f"{judge.origin.name} is {float(np.median(last)):.2g}", first, -1),
-        cite(maker, f"{maker.origin.name} rose from {start:.3g} to {end:.3g}", 0, -1, end=end),
+        suggested("generator-mode-collapse") if game.is_sure else OPEN,
+        cite(game.judge, f"{judge} is {game.judged:.2g}", game.since, -1),
+        cite(game.maker, rose, 0, -1, end=game.made),
     )
 
 

@@ -2,8 +2,7 @@ from dataclasses import replace
 
 from traindx.analysis.curves import cycle_of
 from traindx.analysis.metrics.text_samples import cite_text
-from traindx.examples import make_run
-from traindx.model.run import TextSample
+from traindx.examples import TextSample, make_run
 from traindx.registry import Findings, Run, Strength, detector, finding
 
 LATE = 3  # the last third counts: every language model begins with repetition

@@ -1,24 +1,10 @@
 from dataclasses import replace
 
-import numpy as np
-
-from traindx.analysis.metrics.class_counts import (
-    held_out_counts,
-    largest_class_share,
-    only_predicted_class,
-)
-from traindx.analysis.metrics.scores import as_shares
-from traindx.examples import logged, make_run
-from traindx.model.findings import Evidence, cite_setting
-from traindx.model.run import Confusion
-from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding, suggested
+from traindx.analysis.metrics.single_answers import never_found, single_answer
+from traindx.examples import Confusion, logged, make_run
+from traindx.registry import Findings, Run, Strength, detector, finding, suggested
 
 SKEWED = 0.8  # share of the largest class from which imbalance explains it
-REPEATS = 5  # evaluations with the same accuracy to the end
-SAME = 2e-3  # of the accuracy: what rounding to a tenth of a per cent leaves
-ZEROS = 3  # evaluations in which nothing is found
-LEARNT = 0.2  # of its first value: a training loss that has fallen so far has learnt something
-TRIVIAL = 0.98  # a larger share equals the accuracy of good models too
 
 
 @detector(
@@ -47,84 +33,19 @@ def check(run: Run) -> Findings:
     Early in training this is common; only the last evaluation counts here. A decision threshold
     that nothing reaches looks the same.
     """
-    found = _from_matrix(run) or _from_recalls(run) or _from_accuracy(run) or _from_zeros(run)
-    if found is not None:
-        yield found
-
-
-def _finding(claim: str, evidence: tuple[Evidence, ...], share: float, is_shown: bool) -> Finding:
-    collapse = Strength.STRONG if is_shown else Strength.MODERATE
-    suggests = {"class-collapse": collapse}
-    if share >= SKEWED:
-        suggests = {"class-imbalance": collapse, "class-collapse": Strength.MODERATE}
-    return finding(claim, suggests, *evidence, strength=collapse)
-
-
-def _from_matrix(run: Run) -> Finding | None:
-    for last in run.confusions[-1:]:
-        found = only_predicted_class(last)
-        if found is not None:
-            label, share, examples = found
-            says = f"all {examples} are classified as {label}"
-            where = Evidence(says, last.artifact, last.locator, values={"largest_share": share})
-            return _finding(f"Every input is classified as {label}", (where,), share, True)
-    return None
-
-
-def _from_recalls(run: Run) -> Finding | None:
-    for phase in ("val", "test"):
-        recalls = [s for s in run.matching(f"recall/{phase}/class*") if np.isfinite(s.last)]
-        if len(recalls) < 2:
-            continue
-        full = [s for s in recalls if s.last == 1.0]
-        if len(full) != 1 or any(s.last > 0.0 for s in recalls if s is not full[0]):
-            continue
-        says = f"{full[0].origin.name} is 1, that of the other {len(recalls) - 1} classes is 0"
-        counts = held_out_counts(run)
-        share = largest_class_share(counts) if counts is not None else 0.0
-        claim = f"Every input is classified as {full[0].name.rsplit('/', 1)[-1]}"
-        return _finding(claim, (cite(full[0], says, -1),), share, True)
-    return None
-
-
-def _from_accuracy(run: Run) -> Finding | None:
-    counts = held_out_counts(run)
-    if counts is None:
-        return None
-    share = largest_class_share(counts)
-    for phase in ("val", "test"):
-        accuracy = run.get(f"accuracy/{phase}")
-        if accuracy is None or len(accuracy.finite()) < REPEATS or share > TRIVIAL:
-            continue
-        end = as_shares(accuracy.finite())[-REPEATS:]
-        if float(np.ptp(end)) <= SAME and abs(float(end[-1]) - share) <= SAME:
-            says = f"{accuracy.origin.name} stays at {end[-1]:.4g}"
-            evidence = (cite(accuracy, says, -REPEATS, -1), cite_setting(counts))
-            claim = f"The accuracy stays at the share of the largest class, {share:.1%}"
-            return _finding(claim, evidence, share, False)
-    return None
-
-
-def _from_zeros(run: Run) -> Finding | None:
-    if run.has("accuracy/*"):
-        return None  # beside an accuracy such zeros tell more, and another detector says so
-    loss = run.objective()
-    values = loss.finite().values if loss is not None else np.empty(0)
-    if len(values) < ZEROS or float(values[-1]) > LEARNT * float(values[0]) or values[-1] <= 0:
-        return None
-    for metric in (s for kind in ("f1", "recall") for s in run.matching(f"{kind}/*")):
-        told = metric.finite()
-        is_class = metric.name.rsplit("/", 1)[-1].startswith("class")
-        if is_class or len(told) < ZEROS or bool(np.any(told.values)):
-            continue
-        says = f"{told.origin.name} is 0 in all {len(told)} evaluations"
-        learnt = f"the training loss falls from {values[0]:.4g} to {values[-1]:.4g}"
-        return finding(
-            f"The metric {told.name} stays 0 while the training loss falls",
+    answer = single_answer(run)
+    if answer is not None:
+        collapse = Strength.STRONG if answer.is_seen else Strength.MODERATE
+        suggests = {"class-collapse": collapse}
+        if answer.share >= SKEWED:
+            suggests = {"class-imbalance": collapse, "class-collapse": Strength.MODERATE}
+        yield finding(answer.says, suggests, *answer.evidence, strength=collapse)
+    elif (missed := never_found(run)) is not None:
+        yield finding(
+            f"The metric {missed[0]} stays 0 while the training loss falls",
             suggested(strong="class-collapse", moderate="class-imbalance metric-bug"),
-            cite(told, f"{says}; {learnt}", 0, -1),
+            missed[1],
         )
-    return None
 
 
 def _matrix(*rows: tuple[float, ...]) -> Run:

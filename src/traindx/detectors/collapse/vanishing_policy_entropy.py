@@ -7,8 +7,7 @@ from traindx.analysis.metrics.policies import (
     policy_entropy,
     policy_reward,
 )
-from traindx.examples import logged, make_run
-from traindx.model.run import Floats
+from traindx.examples import Floats, logged, make_run
 from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 

@@ -1,10 +1,8 @@
 import re
 
 from traindx.analysis.metrics.halting import cite_halting
-from traindx.examples import make_run
-from traindx.model.findings import cite_event
-from traindx.model.run import Event
-from traindx.registry import Findings, Run, Strength, detector, finding
+from traindx.examples import Event, make_run
+from traindx.registry import Findings, Run, Strength, cite_event, detector, finding
 
 _WARNING = re.compile(r"(?:var|std)\w*\(\): degrees of freedom is <= 0")
 

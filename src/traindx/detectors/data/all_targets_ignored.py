@@ -1,7 +1,6 @@
 from traindx.analysis.recordings.breakdowns import Breakdown, BreakdownKind, breakdown_of
 from traindx.analysis.recordings.observations import processes_of
-from traindx.examples import recorded
-from traindx.model.recording import LossInput, NonFinite, Process, Sample, Summary
+from traindx.examples import LossInput, NonFinite, Process, Sample, Summary, recorded
 from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "padding-in-loss"

@@ -4,8 +4,7 @@ from dataclasses import replace
 from traindx.analysis.recordings.loss_labels import batch_labels
 from traindx.analysis.recordings.observations import largest_share, processes_of, spans
 from traindx.analysis.recordings.trained_loaders import sequential_loader
-from traindx.examples import recorded, sampled
-from traindx.model.recording import Epoch, Loader, LossInput, Place
+from traindx.examples import Epoch, Loader, LossInput, Place, recorded, sampled
 from traindx.registry import Findings, Run, cite_record, detector, finding
 
 CAUSE = "unshuffled-training-data"

@@ -1,7 +1,6 @@
 from traindx.analysis.recordings.loss_labels import only_label, varied_labels
 from traindx.analysis.recordings.observations import spans, terms_in
-from traindx.examples import recorded, sampled
-from traindx.model.recording import LossInput, Summary
+from traindx.examples import LossInput, Summary, recorded, sampled
 from traindx.registry import Findings, Run, cite_record, detector, finding
 
 CAUSE = "degenerate-batch"

@@ -1,15 +1,10 @@
-"""The data are shuffled into a copy, and the copy is thrown away."""
-
-from traindx.analysis.program.training.claims import finding, source_text
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import finding, program_of, source_text
 from traindx.analysis.program.training.shuffled_copies import dropped_shuffles
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "unshuffled-training-data"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("unshuffled-training-data",))
 def check(run: Run) -> Findings:
     """A shuffle returns a copy, and nothing keeps it.
 
@@ -36,12 +31,11 @@ def check(run: Run) -> Findings:
             seen.add(event.node)
             yield finding(
                 f"The shuffled copy of `{source_text(event)}` is thrown away",
-                CAUSE,
                 (event, "returns a shuffled copy; the data keep their order"),
             )
 
 
-_TRAIN = """
+_train = template("""
 import random
 import numpy as np
 from sklearn.utils import shuffle
@@ -52,13 +46,12 @@ rng = np.random.default_rng(0)
 order = np.arange(len(x))
 for epoch in range(3):
     {mix}
-    for i in {over}:
+    for i in {over:np.array_split(order, 10)}:
         loss = torch.nn.functional.cross_entropy(model(x[i]), y[i])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-"""
-_train = template(_TRAIN, "mix", over="np.array_split(order, 10)")
+""")
 
 FIRES = {
     "a permutation of a generator": _train("rng.permutation(order)"),

@@ -1,8 +1,7 @@
 from traindx.analysis.errors.failing_lines import is_held_out, is_of_no_batch, names_training
 from traindx.analysis.errors.loader_messages import EMPTY_DATASET
 from traindx.analysis.errors.messages import finding, known_error
-from traindx.examples import failed
-from traindx.model.run import Frame
+from traindx.examples import Frame, failed
 from traindx.registry import Findings, Run, Strength, detector
 
 

@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import cited, finding, node_of
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import cited, each_place, finding, node_of
 from traindx.analysis.program.training.token_labels import untrained_ends
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
@@ -27,7 +26,6 @@ def check(run: Run) -> Findings:
     for found in each_place(run, untrained_ends, lambda found: node_of(found.at)):
         yield finding(
             "The end token is masked together with the padding: the model never learns to stop",
-            "eos-never-trained",
             (found.at, found.says),
             *cited(found.because, "the end token"),
         )

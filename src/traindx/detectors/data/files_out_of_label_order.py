@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import cite, finding, site_of
+from traindx.analysis.program.training.claims import cite, each_place, finding, site_of
 from traindx.analysis.program.training.file_order import out_of_step
-from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.table_order import unpaired_rows
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
@@ -37,12 +36,11 @@ def check(run: Run) -> Findings:
                 cite(found.written, "numbers without leading zeros, so 10 sorts before 2")
             )
         claim = f"Inputs are {one.order.value}, their labels {other.order.value}"
-        yield finding(claim, "misaligned-labels", *evidence, at=one.value)
+        yield finding(claim, *evidence, at=one.value)
     for rows in each_place(run, unpaired_rows, lambda rows: site_of(rows.inputs.value).node):
         stand, labelled = rows.inputs.order.value, rows.labels.order.value
         yield finding(
             f"The rows of the inputs are {stand}, those of the labels {labelled}",
-            "misaligned-labels",
             (rows.inputs.value, f"inputs: {stand}"),
             (rows.labels.value, f"labels: {labelled}"),
             at=rows.labels.value,
@@ -81,19 +79,14 @@ _FILES = 'sorted(root.glob("*.npy"))'
 _MASKS = "self.masks = {}\n        self.labels = self.masks"
 _program = template(_PROGRAM, name="scan_{i}", files=_FILES, labels=_ROWS, label="self.labels[i]")
 
-_TABLES = """
+_tables = template("""
 import pandas as pd
-import torch
-from torch.utils.data import TensorDataset
 
 visits, people = pd.read_csv("visits.csv"), pd.read_csv("people.csv")
-x = {x}
-y = {y}
+x = {x:}
+y = {y:}
 data = TensorDataset(torch.tensor(x.to_numpy()), torch.tensor(y.to_numpy()))
-"""
-
-
-_tables = template(_TABLES, x="", y="")
+""")
 
 FIRES = {
     "grouped rows beside a table": _tables('visits.groupby("id").mean()', 'people["label"]'),

@@ -2,8 +2,7 @@ from dataclasses import replace
 
 from traindx.analysis.recordings.loss_labels import has_duplicates, is_labelled_pair
 from traindx.analysis.recordings.observations import has_learnt, processes_of
-from traindx.examples import recorded, sampled
-from traindx.model.recording import Loader, LossInput, Summary
+from traindx.examples import Loader, LossInput, Summary, recorded, sampled
 from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 CHANGED = 0.2  # of the examples that came again

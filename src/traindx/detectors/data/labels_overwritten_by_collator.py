@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import cited, finding, node_of
+from traindx.analysis.program.training.claims import cited, each_place, finding, node_of
 from traindx.analysis.program.training.kept_prompts import prompts_kept
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -29,7 +28,6 @@ def check(run: Run) -> Findings:
     for kept in each_place(run, prompts_kept, lambda kept: node_of(kept.at)):
         yield finding(
             f"{kept.says}, so the prompt is in the loss",
-            "prompt-in-loss",
             (kept.at, "this keeps the prompt in the loss"),
             *cited(kept.masked, "labels of -100"),
         )
@@ -62,7 +60,7 @@ def _program(use: str, labels: str = _MASKED, collator: str = _PLAIN) -> Run:
     return template(_PROGRAM)(labels=labels, use=use.format(collator=collator))
 
 
-_BY_HAND = """
+_by_hand = template("""
 for prompt, answer in pairs:
     ids = torch.tensor(prompt + answer)
     keep = torch.tensor([0] * len(prompt) + [1] * len(answer))
@@ -71,8 +69,7 @@ for prompt, answer in pairs:
     loss.backward()
     optimizer.step()
     optimizer.zero_grad()
-"""
-_by_hand = template(_BY_HAND, "how", "masked")
+""")
 
 FIRES = {
     "a mask that is not used": _by_hand("", "pass"),

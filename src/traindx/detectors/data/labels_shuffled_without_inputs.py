@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding, location_of, source_text
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding, location_of, source_text
 from traindx.analysis.program.training.row_order import disturbances
 from traindx.examples import TRAINING, script, template
 from traindx.registry import Findings, Run, Strength, detector
@@ -32,25 +31,24 @@ def check(run: Run) -> Findings:
         is_remark = found.how.startswith("moved")
         yield finding(
             f"{found.what} are {found.how} while their {others} stay as they are",
-            "label-noise" if found.how.startswith("replaced") else "misaligned-labels",
             (found.value, f"`{source_text(found.value)}`"),
+            cause="label-noise" if found.how.startswith("replaced") else "misaligned-labels",
             strength=Strength.MODERATE if is_remark else Strength.STRONG,
             hint=Strength.STRONG if is_remark else None,
             is_symptom=not is_remark,
         )
 
 
-_PROGRAM = """
+_program = template("""
 model = nn.Linear(8, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for data, labels in loader:
-    {before}
+    {before:pass}
     optimizer.zero_grad()
-    loss = nn.functional.cross_entropy(model({data}), {labels})
+    loss = nn.functional.cross_entropy(model({data:data}), {labels:labels})
     loss.backward()
     optimizer.step()
-"""
-_program = template(_PROGRAM, before="pass", data="data", labels="labels")
+""")
 
 _PAIRS = """
 critic = nn.Bilinear(4, 4, 1)
@@ -112,7 +110,8 @@ FIRES = {
     ),
 }
 
-_WANTED = """
+SILENT = {
+    "near miss: what a generator is asked for": script("""
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -125,10 +124,7 @@ for images, labels in loader:
     optimizer.zero_grad()
     F.binary_cross_entropy_with_logits(judge(fake), wanted).backward()
     optimizer.step()
-"""
-
-SILENT = {
-    "near miss: what a generator is asked for": script(_WANTED),
+"""),
     "near miss: two loaders in order": _two("shuffle=False"),
     "near miss: the table is shuffled before": _table("", "labels = table.pop('y').values"),
     "near miss: both are shuffled": _stored(

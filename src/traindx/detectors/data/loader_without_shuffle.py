@@ -4,9 +4,8 @@ from traindx.analysis.program.training.unshuffled_loaders import (
     labels_by_class,
     unshuffled_loaders,
 )
-from traindx.examples import script, template
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
+from traindx.examples import template
+from traindx.registry import Findings, Run, Strength, detector
 
 CAUSE = "unshuffled-training-data"
 
@@ -39,7 +38,6 @@ def check(run: Run) -> Findings:
     for by_class in labels_by_class(program_of(run)):
         yield finding(
             "The training data are in the order of their classes and never shuffled",
-            CAUSE,
             (by_class.labels, "labels are joined class by class here"),
             (by_class.batches, "batches are taken in that order here"),
             at=by_class.batches,
@@ -47,7 +45,6 @@ def check(run: Run) -> Findings:
     for found in each_place(run, unshuffled_loaders, lambda found: node_of(found.loader)):
         yield finding(
             f"The training loader does not shuffle: {found.says}",
-            CAUSE,
             (found.loader, "no shuffle=True and no sampler here"),
             strength=Strength.STRONG if found.is_harmful else Strength.MODERATE,
             is_symptom=found.is_harmful,
@@ -56,16 +53,13 @@ def check(run: Run) -> Findings:
         )
 
 
-_PROGRAM = """
+_program = template("""
 from torchvision import datasets
 
-data = datasets.{dataset}
-{name} = DataLoader(data, batch_size=32{options})
-{then}
-"""
-_program = template(
-    _PROGRAM, options="", dataset='ImageFolder("train")', name="train_loader", then=""
-)
+data = datasets.{dataset:ImageFolder("train")}
+{name:train_loader} = DataLoader(data, batch_size=32{options:})
+{then:}
+""")
 _FEATURES = """
 @torch.no_grad()
 def extract(loader):
@@ -86,13 +80,12 @@ def train(loader):
 train(train_loader)
 score(train_reader)
 """
-_JOINED = """
+_joined = template("""
 import numpy as np
-import torch
 
 x = torch.tensor(np.concatenate([cats, dogs]))
 y = torch.tensor(np.concatenate([np.zeros(len(cats)), np.ones(len(dogs))]))
-{order}
+{order:}
 model = torch.nn.Linear(8, 2)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for epoch in range(9):
@@ -101,23 +94,23 @@ for epoch in range(9):
         scores = model(x[start : start + 32])
         torch.nn.functional.cross_entropy(scores, y[start : start + 32].long()).backward()
         optimizer.step()
-"""
+""")
 _MIXED = "order = torch.randperm(len(x))\nx, y = x[order], y[order]"
 
 FIRES = {
-    "joined class by class, without a loader": script(_JOINED, order=""),
+    "joined class by class, without a loader": _joined(),
     "a folder by class": _program(),
-    "said so": _program(", shuffle=False"),
+    "said so": _program(options=", shuffle=False"),
     "handed to a function that trains": _program(then=_TRAINING),
     "a remark": _program(dataset='MNIST("data", train=True)'),
 }
 
 SILENT = {
-    "near miss: joined class by class, then mixed": script(_JOINED, order=_MIXED),
-    "shuffled": _program(", shuffle=True"),
-    "near miss: a sampler": _program(", sampler=sampler"),
-    "near miss: decided at run time": _program(", shuffle=sampler is None"),
+    "near miss: joined class by class, then mixed": _joined(_MIXED),
+    "shuffled": _program(options=", shuffle=True"),
+    "near miss: a sampler": _program(options=", sampler=sampler"),
+    "near miss: decided at run time": _program(options=", shuffle=sampler is None"),
     "near miss: read for its features": _program(then=_FEATURES),
-    "near miss: scored beside the shuffled one": _program(", shuffle=True", then=_TRAINING),
+    "near miss: scored beside the shuffled one": _program(options=", shuffle=True", then=_TRAINING),
     "near miss: validation": _program(dataset="ImageFolder('val')", name="val_loader"),
 }

@@ -6,9 +6,8 @@ from traindx.analysis.metrics.chance import stays_at_level
 from traindx.analysis.recordings.loss_labels import label_entropy
 from traindx.analysis.recordings.observations import processes_of, terms_of
 from traindx.analysis.recordings.soundness import is_trained_soundly
-from traindx.examples import decay, flat, join, recorded, watched, weights
+from traindx.examples import Floats, decay, flat, join, recorded, watched, weights
 from traindx.model.recording import Counts, LossInput, Summary
-from traindx.model.run import Floats
 from traindx.registry import (
     Findings,
     Run,

@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import cited, finding, node_of
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import cited, each_place, finding, node_of
 from traindx.analysis.program.training.token_labels import emptied_labels
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
@@ -29,7 +28,6 @@ def check(run: Run) -> Findings:
     for found in each_place(run, emptied_labels, lambda found: node_of(found.at)):
         yield finding(
             f"No label is left in the loss: {found.says}",
-            "labels-all-masked",
             (found.at, found.says),
             *cited(found.because, "counted here"),
         )
@@ -63,7 +61,7 @@ def _marked(marker: str) -> Run:
     return _program("", f"{text}; labels[:, : text.find({marker!r})] = -100")
 
 
-_COLLATOR = """
+_collator = template("""
 class Collator:
     def __init__(self, tokenizer, template):
         self.template = tokenizer.encode(template{how})
@@ -87,14 +85,13 @@ class Words:
 words = Words(vocabulary)
 collate = Collator(words, "### Answer:")
 loader = torch.utils.data.DataLoader([words.encode(t) for t in texts], collate_fn=collate)
-"""
-_collator = template(_COLLATOR, "how")
+""")
 
-_ROLES = """
+_roles = template("""
 import json
 from enum import Enum
 
-class Role({bases}):
+class Role({bases:Enum}):
     USER = "user"
     BOT = "bot"
 
@@ -103,8 +100,7 @@ def labels_of(line):
     return [token if turn["role"] == {role} else -100 for token in turn["tokens"]]
 
 rows = [labels_of(line) for line in open("chat.jsonl")]
-"""
-_roles = template(_ROLES, "role", bases="Enum")
+""")
 
 FIRES = {
     "a text is compared with a member of an enumeration": _roles("Role.BOT"),

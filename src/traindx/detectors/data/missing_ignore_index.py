@@ -1,12 +1,10 @@
 from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.counted_padding import CountedPadding, counted_padding
+from traindx.analysis.program.training.claims import cite, finding, program_of
+from traindx.analysis.program.training.counted_padding import counted_padding
 from traindx.analysis.program.training.ignored_padding import OtherIndex, other_indices
-from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.token_labels import padded_labels
 from traindx.examples import template
-from traindx.model.findings import Finding, Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, detector
 
 CAUSE = "padding-in-loss"
 
@@ -38,7 +36,15 @@ def check(run: Run) -> Findings:
     seen: set[object] = set()
     for counted in counted_padding(program):
         seen.add(counted.loss.node)
-        yield _counted(counted)
+        yield finding(
+            "Padded positions of the targets count in the loss",
+            (counted.padded, "targets are padded here"),
+            (counted.loss, "and no index is ignored here"),
+            at=counted.loss,
+            strength=Strength.MODERATE,
+            is_symptom=counted.is_certain,
+            hint=None if counted.is_certain else Strength.MODERATE,
+        )
     for other in other_indices(program):
         if other.loss.node not in seen:
             seen.add(other.loss.node)
@@ -49,47 +55,32 @@ def check(run: Run) -> Findings:
             seen.add(at.node)
             claim = "The labels are padded tokens, and no pad is set to -100"
             made = cite(masking.because or at, "the tokenizer pads here")
-            yield finding(claim, CAUSE, made, (at, masking.says), at=at)
-
-
-def _counted(found: CountedPadding) -> Finding:
-    return finding(
-        "Padded positions of the targets count in the loss",
-        CAUSE,
-        (found.padded, "targets are padded here"),
-        (found.loss, "and no index is ignored here"),
-        at=found.loss,
-        strength=Strength.MODERATE,
-        is_symptom=found.is_certain,
-        hint=None if found.is_certain else Strength.MODERATE,
-    )
+            yield finding(claim, made, (at, masking.says), at=at)
 
 
 def _other_index(found: OtherIndex) -> Finding:
     return finding(
         f"The loss ignores index {found.ignored}, and targets are padded with {found.pad}",
-        CAUSE,
         (found.padded, f"targets are padded with {found.pad} here"),
         (found.loss, f"and {found.ignored} is ignored here"),
         at=found.loss,
     )
 
 
-_PROGRAM = """
+_program = template("""
 from torch.nn.utils.rnn import pad_sequence
 
 def collate(batch):
     inputs = pad_sequence([b[0] for b in batch], batch_first=True)
-    targets = pad_sequence([b[1] for b in batch], batch_first=True{padding})
+    targets = pad_sequence([b[1] for b in batch], batch_first=True{padding:})
     return inputs, targets
 
-criterion = nn.CrossEntropyLoss({options})
+criterion = nn.CrossEntropyLoss({options:})
 for inputs, targets in loader:
-    loss = criterion(model(inputs).flatten(0, 1), {given})
+    loss = criterion(model(inputs).flatten(0, 1), {given:targets.flatten()})
     loss.backward()
-"""
-_program = template(_PROGRAM, given="targets.flatten()", options="", padding="")
-_BY_HAND = """
+""")
+_by_hand = template("""
 def encode(text, length):
     tokens = [VOCABULARY[c] for c in text]
     return torch.tensor(tokens + [PAD] * (length - len(tokens)))
@@ -98,33 +89,29 @@ def train(model, loader, optimizer):
     for tokens in loader:
         optimizer.zero_grad()
         scores = model(tokens)
-        loss = {loss}
+        loss = {loss:F.cross_entropy(scores.view(-1, 50), tokens.view(-1))}
         loss.backward()
         optimizer.step()
-"""
-_by_hand = template(_BY_HAND, loss="F.cross_entropy(scores.view(-1, 50), tokens.view(-1))")
-_VOCABULARY = """
+""")
+_vocabulary = template("""
 from torch.nn.utils.rnn import pad_sequence
 
-words = {words}
+words = {words:["<unk>", "<pad>"] + sorted(set(tokens))}
 index = {{w: i for i, w in enumerate(words)}}
 PAD = index["<pad>"]
 
 def collate(batch):
     inputs = pad_sequence([b[0] for b in batch], batch_first=True, padding_value=PAD)
     targets = pad_sequence([b[1] for b in batch], batch_first=True, padding_value=PAD)
-    {after}
+    {after:pass}
     return inputs, targets
 
-criterion = nn.CrossEntropyLoss(ignore_index={ignored})
+criterion = nn.CrossEntropyLoss(ignore_index={ignored:0})
 for inputs, targets in DataLoader(pairs, 8, collate_fn=collate):
     optimizer.zero_grad()
     criterion(model(inputs).flatten(0, 1), targets.flatten()).backward()
     optimizer.step()
-"""
-_vocabulary = template(
-    _VOCABULARY, ignored="0", words='["<unk>", "<pad>"] + sorted(set(tokens))', after="pass"
-)
+""")
 
 FIRES = {
     "another index than the padding's": _vocabulary(),
@@ -134,17 +121,17 @@ FIRES = {
 }
 
 SILENT = {
-    "near miss: the padding's own index": _vocabulary("PAD"),
-    "near miss: the same number": _vocabulary("1"),
+    "near miss: the padding's own index": _vocabulary(ignored="PAD"),
+    "near miss: the same number": _vocabulary(ignored="1"),
     "near miss: marked before": _vocabulary(after="targets = targets.masked_fill(targets == 1, 0)"),
     "near miss: words in an order out of sight": _vocabulary(words="sorted(tokens) + ['<pad>']"),
     "near miss: padded input of one class per text": _by_hand("F.cross_entropy(scores, label)"),
     "ignored": _program(options="ignore_index=0"),
-    "near miss: packed": _program("pack_padded_sequence(targets, lengths).data"),
-    "near miss: what is no pad": _program("targets[targets != 0]"),
-    "near miss: cut to its length": _program("targets[0, :lengths[0]]"),
+    "near miss: packed": _program(given="pack_padded_sequence(targets, lengths).data"),
+    "near miss: what is no pad": _program(given="targets[targets != 0]"),
+    "near miss: cut to its length": _program(given="targets[0, :lengths[0]]"),
     "near miss: pads become what is ignored": _program(
-        "torch.where(targets == 0, -100, targets).flatten()"
+        given="torch.where(targets == 0, -100, targets).flatten()"
     ),
     "near miss: padded with what is ignored": _program(padding=", padding_value=-100"),
 }

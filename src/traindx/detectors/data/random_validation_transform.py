@@ -4,13 +4,11 @@ from traindx.analysis.program.training.augmentation import (
     AugmentedEvaluation,
     augmented_evaluations,
 )
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.program import Story, each_place
-from traindx.analysis.program.training.random_data import RandomData, random_held_out_data
+from traindx.analysis.program.training.claims import Story, cite, each_place, finding
+from traindx.analysis.program.training.random_data import random_held_out_data
 from traindx.analysis.program.training.random_layers import RandomLayer, random_layers
 from traindx.examples import script, template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, detector
 
 CAUSE = "augmentation-in-validation"
 
@@ -43,23 +41,19 @@ def check(run: Run) -> Findings:
 
 
 def _findings(story: Story) -> Iterator[Finding]:
-    yield from map(_random, random_held_out_data(story))
+    for found in random_held_out_data(story):
+        evidence = [cite(found.change, f"{found.name} is random")]
+        if found.used is not None:
+            evidence.append(cite(found.used, "held-out data pass through it"))
+        claim = f"Held-out data are augmented at random: {found.says} {found.name}"
+        yield finding(claim, *evidence, at=found.place)
     yield from map(_augmented, augmented_evaluations(story))
     yield from map(_in_layer, random_layers(story))
-
-
-def _random(found: RandomData) -> Finding:
-    evidence = [cite(found.change, f"{found.name} is random")]
-    if found.used is not None:
-        evidence.append(cite(found.used, "held-out data pass through it"))
-    claim = f"Held-out data are augmented at random: {found.says} {found.name}"
-    return finding(claim, CAUSE, *evidence, at=found.place)
 
 
 def _augmented(found: AugmentedEvaluation) -> Finding:
     return finding(
         f"Validation batches pass through `{found.name}`, which is random",
-        CAUSE,
         (found.call, "called for validation batches, too"),
         (found.evaluation.forward, "evaluated here"),
     )
@@ -68,27 +62,23 @@ def _augmented(found: AugmentedEvaluation) -> Finding:
 def _in_layer(found: RandomLayer) -> Finding:
     return finding(
         f"`{found.name}` changes its input at random in evaluation mode, too",
-        CAUSE,
         (found.draw, "random numbers are drawn whatever the mode is"),
         (found.evaluation.forward, "and validation passes through it"),
         patch=found.patch(),
     )
 
 
-_PROGRAM = """
+_program = template("""
 from torchvision import datasets, transforms
 
-{name} = transforms.Compose([
-    transforms.{first},
+{name:transform} = transforms.Compose([
+    transforms.{first:RandomHorizontalFlip()},
     transforms.ToTensor(),
 ])
 train_set = datasets.CIFAR10("data", train=True, transform={name})
-{dataset} = datasets.CIFAR10("data", train=False, transform={used})
-"""
-_program = template(
-    _PROGRAM, name="transform", first="RandomHorizontalFlip()", used="transform", dataset="test_set"
-)
-_LISTED = """
+{dataset:test_set} = datasets.CIFAR10("data", train=False, transform={used:transform})
+""")
+_listed = template("""
 from torchvision import transforms
 from data import Scans
 
@@ -99,16 +89,14 @@ def train(files, held_out):
     chain = transforms.Compose(steps)
     trainSet = Scans(files, transform=chain)
     valSet = Scans(held_out, transform=chain)
-"""
-_listed = template(_LISTED, "first")
-_SAME = """
+""")
+_same = template("""
 from torchvision import transforms
 
 train_transform = transforms.Compose([transforms.{first}, transforms.ToTensor()])
 val_transform = train_transform
-"""
-_same = template(_SAME, "first")
-_HOOK = """
+""")
+_hook = template("""
 import lightning
 
 class Jitter(nn.Module):
@@ -122,7 +110,7 @@ class Net(lightning.LightningModule):
 
     def on_after_batch_transfer(self, batch, dataloader_idx):
         x, y = batch
-        {hook}
+        {hook:x = self.jitter(x)}
         return x, y
 
     def forward(self, x):
@@ -138,15 +126,14 @@ class Net(lightning.LightningModule):
         return torch.optim.Adam(self.parameters())
 
 lightning.Trainer().fit(Net(), train_loader, val_loader)
-"""
-_hook = template(_HOOK, hook="x = self.jitter(x)")
-_SHARED = """
+""")
+_shared = template("""
 def augment(x):
     return x + 0.1 * torch.randn_like(x)
 
 def run(model, loader, optimizer=None):
     for x, y in loader:
-        {call}
+        {call:x = augment(x)}
         loss = torch.nn.functional.cross_entropy(model(x), y)
         if optimizer is not None:
             optimizer.zero_grad()
@@ -159,15 +146,11 @@ for epoch in range(3):
     run(model, train_loader, optimizer)
     with torch.no_grad():
         run(model, val_loader)
-"""
-_shared = template(_SHARED, call="x = augment(x)")
-_LAYER = """
-import torch
-from torch import nn
-
+""")
+_layer = template("""
 class Shift(nn.Module):
     def forward(self, x):
-        {first}
+        {first:pass}
         return x.roll(int(torch.randint(-2, 3, ())), -1)
 
 class Net(nn.Module):
@@ -175,7 +158,7 @@ class Net(nn.Module):
         super().__init__()
         self.shift, self.fc = Shift(), nn.Linear(16, 3)
     def forward(self, x):
-        {given}
+        {given:x = self.shift(x)}
         return self.fc(x)
 
 model = Net()
@@ -190,8 +173,7 @@ for epoch in range(9):
     with torch.no_grad():
         for x, y in val_loader:
             print((model(x).argmax(1) == y).float().mean())
-"""
-_layer = template(_LAYER, first="pass", given="x = self.shift(x)")
+""")
 
 FIRES = {
     "a layer that shifts whatever the mode": _layer(),
@@ -202,15 +184,15 @@ FIRES = {
     "the same under another name": _same("RandomHorizontalFlip()"),
     "one composition for both": _program(),
     "a composition named for validation": _program(
-        "val_transform", "RandomCrop(32, padding=4)", "val_transform"
+        "val_transform", "RandomCrop(32, padding=4)", used="val_transform"
     ),
 }
 
-_BY_MODE = """
+SILENT = {
+    "near miss: a layer that asks for its mode": _layer("if not self.training: return x"),
+    "near miss: noise behind weights": _layer(given="x = self.fc(x) + torch.randn(3); return x"),
+    "near miss: put into the list for training": script("""
 import argparse
-import torch
-from torch import nn
-from torch.utils.data import DataLoader
 from torchvision import transforms
 from torchvision.datasets import ImageFolder
 
@@ -231,12 +213,7 @@ if args.mode == "test":
     with torch.no_grad():
         for x, y in test_loader:
             print((model(x).argmax(1) == y).sum())
-"""
-
-SILENT = {
-    "near miss: a layer that asks for its mode": _layer("if not self.training: return x"),
-    "near miss: noise behind weights": _layer(given="x = self.fc(x) + torch.randn(3); return x"),
-    "near miss: put into the list for training": script(_BY_MODE),
+"""),
     "near miss: a hook that asks for the phase": _hook(
         "if self.trainer.training: x = self.jitter(x)"
     ),

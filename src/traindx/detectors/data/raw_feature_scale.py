@@ -1,14 +1,10 @@
-from traindx.analysis.program.training.claims import cited, finding
-from traindx.analysis.program.training.program import each_place
-from traindx.analysis.program.training.raw_scales import RawInput, raw_inputs
+from traindx.analysis.program.training.claims import cited, each_place, finding
+from traindx.analysis.program.training.raw_scales import raw_inputs
 from traindx.examples import script, template
-from traindx.model.findings import Finding, Strength
-from traindx.registry import Findings, Run, detector
-
-CAUSE = "unnormalised-inputs"
+from traindx.registry import Findings, Run, Strength, detector
 
 
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("unnormalised-inputs",))
 def check(run: Run) -> Findings:
     """The first layer is given features in raw units, or scaled by one number for all columns.
 
@@ -29,49 +25,43 @@ def check(run: Run) -> Findings:
     Data out of sight, inputs that are normalised on the way, and first layers with a batch or layer
     norm behind them are left alone.
     """
-    yield from map(_found, each_place(run, raw_inputs, lambda f: f.layer.node))
+    for found in each_place(run, raw_inputs, lambda f: f.layer.node):
+        wide, narrow = found.widest, found.narrowest
+        claim = f"The inputs are not normalized: a column is about {wide.mean:.3g} ± {wide.std:.3g}"
+        if narrow is not None:
+            claim += f", and another varies by {narrow.std:.2g} only"
+        yield finding(
+            claim,
+            *cited(found.data, "the columns are put together here"),
+            (found.layer, "and this layer is given them as they are"),
+            at=found.layer,
+            strength=Strength.MODERATE,
+            is_symptom=False,
+        )
 
 
-def _found(found: RawInput) -> Finding:
-    wide, narrow = found.widest, found.narrowest
-    claim = f"The inputs are not normalized: a column is about {wide.mean:.3g} ± {wide.std:.3g}"
-    if narrow is not None:
-        claim += f", and another varies by {narrow.std:.2g} only"
-    return finding(
-        claim,
-        CAUSE,
-        *cited(found.data, "the columns are put together here"),
-        (found.layer, "and this layer is given them as they are"),
-        at=found.layer,
-        strength=Strength.MODERATE,
-        is_symptom=False,
-    )
-
-
-_PROGRAM = """
+_program = template("""
 import numpy as np
-import torch
-from torch import nn
 rng = np.random.default_rng(0)
 n = 500
 income, share = rng.normal(52000, 9000, n), rng.uniform(0, 1, n)
 x = np.column_stack([income, share]).astype("float32")
 y = torch.from_numpy((share > 0.5).astype("int64"))
-x = {scaled}
-model = nn.Sequential(nn.Linear(2, 8), {norm}nn.ReLU(), nn.Linear(8, 2))
+x = {scaled:x}
+model = nn.Sequential(nn.Linear(2, 8), {norm:}nn.ReLU(), nn.Linear(8, 2))
 optimizer = torch.optim.Adam(model.parameters())
 for epoch in range(9):
     for rows in torch.randperm(n).split(32):
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(torch.from_numpy(x)[rows]), y[rows]).backward()
         optimizer.step()
-"""
-_program = template(_PROGRAM, scaled="x", norm="")
-_LISTED = """
+""")
+
+FIRES = {
+    "raw units": _program(),
+    "one mean for all columns": _program("(x - x.mean()) / x.std()"),
+    "rows of a dataset": script("""
 import random
-import torch
-from torch import nn
-from torch.utils.data import DataLoader, Dataset
 
 class Houses(Dataset):
     def __len__(self):
@@ -86,12 +76,7 @@ for x, y in DataLoader(Houses(), batch_size=16):
     optimizer.zero_grad()
     nn.functional.binary_cross_entropy_with_logits(model(x)[:, 0], y.float()).backward()
     optimizer.step()
-"""
-
-FIRES = {
-    "raw units": _program(),
-    "one mean for all columns": _program("(x - x.mean()) / x.std()"),
-    "rows of a dataset": script(_LISTED),
+"""),
 }
 
 SILENT = {

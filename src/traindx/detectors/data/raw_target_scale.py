@@ -1,14 +1,10 @@
-from traindx.analysis.program.training.claims import cited, finding
-from traindx.analysis.program.training.program import each_place
-from traindx.analysis.program.training.raw_scales import RawTarget, raw_targets
+from traindx.analysis.program.training.claims import cited, each_place, finding
+from traindx.analysis.program.training.raw_scales import raw_targets
 from traindx.examples import template
-from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "unnormalised-targets"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("unnormalised-targets",))
 def check(run: Run) -> Findings:
     """A regression is trained on targets in the thousands, from outputs of about zero.
 
@@ -27,43 +23,33 @@ def check(run: Run) -> Findings:
     Targets out of sight, outputs that are scaled to the targets, and programs that set the bias of
     a layer by hand are left alone.
     """
-    yield from map(_found, each_place(run, raw_targets, lambda f: f.loss.node))
+    for found in each_place(run, raw_targets, lambda f: f.loss.node):
+        size = f"{found.spread.mean:.3g} ± {found.spread.std:.2g}"
+        yield finding(
+            f"The targets are not normalized: they are about {size}",
+            *cited(found.data, "the targets are made here"),
+            (found.loss, "and compared with the output of a linear layer"),
+            at=found.loss,
+            is_symptom=False,
+        )
 
 
-def _found(found: RawTarget) -> Finding:
-    size = f"{found.spread.mean:.3g} ± {found.spread.std:.2g}"
-    return finding(
-        f"The targets are not normalized: they are about {size}",
-        CAUSE,
-        *cited(found.data, "the targets are made here"),
-        (found.loss, "and compared with the output of a linear layer"),
-        at=found.loss,
-        is_symptom=False,
-    )
-
-
-_PROGRAM = """
+_program = template("""
 import numpy as np
-import torch
-from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
 rng = np.random.default_rng(0)
 x = rng.normal(size=(900, 4)).astype("float32")
 price = 250_000 + 40_000 * x[:, 0] + rng.normal(0, 5000, 900)
-price = {scaled}
+price = {scaled:price}
 model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
-{before}
+{before:}
 optimizer = torch.optim.Adam(model.parameters())
 data = TensorDataset(torch.from_numpy(x), torch.from_numpy(price).float())
 for epoch in range(9):
     for a, b in DataLoader(data, batch_size=32, shuffle=True):
         optimizer.zero_grad()
-        nn.functional.{loss}({output}, b).backward()
+        nn.functional.{loss:mse_loss}({output:model(a).squeeze(1)}, b).backward()
         optimizer.step()
-"""
-_program = template(
-    _PROGRAM, scaled="price", output="model(a).squeeze(1)", loss="mse_loss", before=""
-)
+""")
 
 FIRES = {
     "prices in raw units": _program(),

@@ -1,8 +1,7 @@
 import numpy as np
 
 from traindx.analysis.epochs import cite_unshuffled, epoch_pattern
-from traindx.examples import decay, flat, logged
-from traindx.model.run import Floats
+from traindx.examples import Floats, decay, flat, logged
 from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 REPEATS = 0.6  # correlation of one epoch's course with the next, on average

@@ -1,14 +1,10 @@
-from traindx.analysis.program.training.claims import finding
-from traindx.analysis.program.training.program import each_place
-from traindx.analysis.program.training.shared_buffers import SharedBuffer, shared_buffers
-from traindx.examples import script, template
-from traindx.model.findings import Finding
+from traindx.analysis.program.training.claims import each_place, finding
+from traindx.analysis.program.training.shared_buffers import shared_buffers
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "degenerate-batch"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("degenerate-batch",))
 def check(run: Run) -> Findings:
     """All rows of a batch are views of one buffer, and equal the last one.
 
@@ -28,41 +24,32 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     Rows that are copied, and buffers that each row has a place of its own in, are left alone.
     """
-    yield from map(_found, each_place(run, shared_buffers, lambda f: f.fill.node))
+    for found in each_place(run, shared_buffers, lambda f: f.fill.node):
+        yield finding(
+            "All rows of a batch share the memory of one buffer, which holds the last of them",
+            (found.fill, "each row is written into the same buffer"),
+            (found.stacked, "and the batch is made of views of it"),
+            patch=found.patch(),
+            is_symptom=False,
+        )
 
 
-def _found(found: SharedBuffer) -> Finding:
-    return finding(
-        "All rows of a batch share the memory of one buffer, which holds the last of them",
-        CAUSE,
-        (found.fill, "each row is written into the same buffer"),
-        (found.stacked, "and the batch is made of views of it"),
-        patch=found.patch(),
-        is_symptom=False,
-    )
-
-
-_PROGRAM = """
+_program = template("""
 import numpy as np
-import torch
-from torch.utils.data import DataLoader
 
 buffer = np.zeros((60, 4), dtype=np.float32)
 def collate(rows):
     padded = []
     for piece, label in rows:
-        {fill}
-        padded.append({row})
+        {fill:buffer[:len(piece)] = piece}
+        padded.append({row:torch.from_numpy(buffer)})
     return torch.stack(padded), torch.tensor([label for _, label in rows])
 loader = DataLoader(pieces, batch_size=8, collate_fn=collate)
 for x, y in loader:
     print(model(x))
-"""
-_program = template(_PROGRAM, fill="buffer[:len(piece)] = piece", row="torch.from_numpy(buffer)")
-_DATASET = """
+""")
+_dataset = template("""
 import numpy as np
-import torch
-from torch.utils.data import DataLoader, Dataset
 
 class Signals(Dataset):
     def __init__(self, files):
@@ -70,18 +57,16 @@ class Signals(Dataset):
     def __len__(self):
         return len(self.files)
     def __getitem__(self, i):
-        {fill}
+        {fill:self.scratch[:] = np.load(self.files[i])}
         return torch.from_numpy(self.scratch), 1
 for x, y in DataLoader(Signals(names), batch_size=8, shuffle=True):
     print(model(x))
-"""
+""")
 
 FIRES = {
     "padded in a scratch array": _program(),
     "copied into a buffer": _program("np.copyto(buffer, piece)", "torch.as_tensor(buffer)"),
-    "a dataset that hands out its scratch array": script(
-        _DATASET, fill="self.scratch[:] = np.load(self.files[i])"
-    ),
+    "a dataset that hands out its scratch array": _dataset(),
 }
 
 SILENT = {
@@ -89,7 +74,5 @@ SILENT = {
     "near miss: a new buffer for each row": _program(
         "buffer = np.zeros((60, 4)); buffer[:len(piece)] = piece"
     ),
-    "near miss: a dataset with a new array": script(
-        _DATASET, fill="self.scratch = np.load(self.files[i])"
-    ),
+    "near miss: a dataset with a new array": _dataset("self.scratch = np.load(self.files[i])"),
 }

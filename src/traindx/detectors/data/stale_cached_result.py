@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.stale_caches import stale_caches
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
@@ -29,7 +28,6 @@ def check(run: Run) -> Findings:
     for found in each_place(run, stale_caches, lambda found: found.site.node):
         yield finding(
             f"What is cached depends on `{found.name}`, which is no part of the key and changes",
-            "stale-cache",
             (found.site, "kept from the first call on"),
             (found.change, f"`{found.name}` gets another value"),
         )
@@ -37,7 +35,6 @@ def check(run: Run) -> Findings:
 
 _PROGRAM = """
 from functools import lru_cache
-from torch.utils.data import DataLoader, Dataset
 
 class Blurred(Dataset):
     def __init__(self, images):
@@ -71,16 +68,15 @@ _KEPT = """def render(self, i):
             self.kept[{key}] = self.images[i] * self.sigma
         return self.kept[{key}]"""
 _program = template(_PROGRAM, method=_CACHED, clear="pass")
-_FILE = """
+_file = template("""
 import os
 import numpy as np
 for sigma in (3.0, 2.0, 1.0):
-    path = {at}
+    path = {at:"smooth.npy"}
     if not os.path.exists(path):
         np.save(path, smooth(raw, sigma))
     train(np.load(path))
-"""
-_file = template(_FILE, at='"smooth.npy"')
+""")
 
 FIRES = {
     "by a decorator": _program(),

@@ -1,14 +1,10 @@
-from traindx.analysis.program.training.claims import finding
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.repeated_rows import RepeatedRows, repeated_rows
 from traindx.examples import template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
-
-CAUSE = "duplicate-examples"
+from traindx.registry import Finding, Findings, Run, detector
 
 
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("duplicate-examples",))
 def check(run: Run) -> Findings:
     """A list of rows is added to the training data in every turn, and never emptied.
 
@@ -32,7 +28,6 @@ def check(run: Run) -> Findings:
 def _found(found: RepeatedRows) -> Finding:
     return finding(
         f"`{found.name}` keeps the rows of earlier turns, and all of it is added again each time",
-        CAUSE,
         (found.grows, f"{found.name} grows here, and nothing empties it"),
         (found.added, "and all of its rows are added in every turn"),
         at=found.added,
@@ -41,20 +36,17 @@ def _found(found: RepeatedRows) -> Finding:
     )
 
 
-_PROGRAM = """
+_program = template("""
 import json
 from pathlib import Path
-import torch
-from torch import nn
-from torch.utils.data import DataLoader
 
 def load(folder):
     table, rows = [], []
     for path in sorted(Path(folder).glob("*.jsonl")):
-        {fresh}
+        {fresh:pass}
         for line in path.read_text().splitlines():
             rows.append(json.loads(line))
-        {added}
+        {added:table.extend(rows)}
     return table
 
 train_loader = DataLoader(load("train"), batch_size=8, shuffle=True)
@@ -64,8 +56,7 @@ for x, y in train_loader:
     optimizer.zero_grad()
     nn.functional.cross_entropy(model(x), y).backward()
     optimizer.step()
-"""
-_program = template(_PROGRAM, fresh="pass", added="table.extend(rows)")
+""")
 
 FIRES = {
     "extended by a list that is never emptied": _program(),

@@ -4,21 +4,17 @@ from math import prod
 import numpy as np
 
 from traindx.analysis.recordings.input_batches import (
-    RAW_INPUT,
-    raw_table,
-    scale_of,
-    takes_raw_inputs,
+    BOUND,
+    breaking_rate,
+    mean_square,
+    raw_inputs,
 )
-from traindx.analysis.recordings.observations import extreme, medians, processes_of, spans
+from traindx.analysis.recordings.observations import extreme, processes_of, spans
 from traindx.examples import recorded, watched
 from traindx.model.recording import Activation, NonFinite, Parameter, Process, Summary
 from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "unnormalised-inputs"
-ENOUGH = 2  # samples
-AT_ONCE = 50  # steps until the first NaN or Inf
-BOUND = 2.0  # rate times curvature, beyond which plain descent diverges
-FAR_BEYOND = 10.0  # times the bound
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
@@ -45,16 +41,10 @@ def check(run: Run) -> Findings:
     and values that are scaled between the loader and the model are left alone.
     """
     for process in processes_of(run):
-        samples = [s for s in process.samples if s.batch]
-        scales = [scale for s in samples if (scale := raw_table(s)) is not None]
-        if len(scales) < ENOUGH or len(scales) < len(samples) or not takes_raw_inputs(process):
+        raw = raw_inputs(process)
+        if raw is None:
             continue
-        # the inputs of the layer that is furthest from the loss
-        inputs = ([a for a in s.activations if a.op.startswith("input of")] for s in samples)
-        reached = [a for given in inputs for a in given[-1:]]
-        if not reached or medians(scale_of(a) for a in reached) < RAW_INPUT:
-            continue
-        first, given = samples[0], scales[0]
+        samples, given = raw
         says = (
             f"the inputs have mean {given.mean:.4g} and std {given.std:.4g}, up to "
             f"{extreme(given):.4g}, {spans(samples)}"
@@ -62,36 +52,29 @@ def check(run: Run) -> Findings:
         found = finding(
             f"The inputs are not normalized: mean {given.mean:.3g}, std {given.std:.3g}",
             {CAUSE: Strength.MODERATE},
-            cite_record(process, first.line, says, step=first.step),
+            cite_record(process, samples[0].line, says, step=samples[0].step),
             strength=Strength.MODERATE,
             is_symptom=False,
         )
-        yield _breaking(found, run, process, given) or found
+        broken = breaking_rate(run, process, given)
+        yield found if broken is None else _breaking(found, process, given, *broken)
         return
 
 
-def _breaking(found: Finding, run: Run, process: Process, given: Summary) -> Finding | None:
+def _breaking(
+    found: Finding, process: Process, given: Summary, broken: NonFinite, pace: float
+) -> Finding:
     """Return the finding of a breakdown that the rate causes with inputs of this scale only."""
-    broken = process.nonfinite[0] if process.nonfinite else None
-    rate = run.get("lr")
-    known = rate.finite().values if rate is not None else ()
-    kinds = {o.type for o in process.optimizers}
-    if broken is None or broken.step > AT_ONCE or not len(known) or kinds != {"SGD"}:
-        return None
-    peak, inputs = float(max(known)), float(prod(given.shape[1:]))
-    curvature = peak * inputs * (given.mean**2 + given.std**2)
-    if peak * inputs > BOUND or curvature < FAR_BEYOND * BOUND:
-        return None
     says = (
-        f"learning rate × mean square of the {inputs:.0f} inputs is {curvature:.3g}, and SGD "
-        f"diverges above {BOUND:.0f}; with normalized inputs it would be {peak * inputs:.3g}"
+        f"learning rate × mean square of the {prod(given.shape[1:])} inputs is "
+        f"{pace * mean_square(given):.3g}, and SGD diverges above {BOUND:.0f}; with normalized "
+        f"inputs it would be {pace:.3g}"
     )
-    cited = cite_record(process, broken.line, says, step=broken.step)
     return replace(
         found,
         claim=f"{found.claim}; values become NaN or Inf at step {broken.step}",
         strength=Strength.STRONG,
-        evidence=(*found.evidence, cited),
+        evidence=(*found.evidence, cite_record(process, broken.line, says, step=broken.step)),
         suggests={CAUSE: Strength.STRONG},
         against={"lr-too-high": Strength.MODERATE},
         shows=CAUSE,

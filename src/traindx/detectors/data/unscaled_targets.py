@@ -1,7 +1,6 @@
 from traindx.analysis.recordings.observations import extreme, terms_in
 from traindx.analysis.recordings.predictions import are_raw_targets, is_far_below_target, size_of
-from traindx.examples import recorded, sampled
-from traindx.model.recording import LossInput, Summary
+from traindx.examples import LossInput, Summary, recorded, sampled
 from traindx.registry import Findings, Run, detector, finding, suggested
 
 CAUSE = "unnormalised-targets"

@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding, source_text
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import finding, program_of, source_text
 from traindx.analysis.program.training.twin_slices import twin_slices
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
@@ -30,7 +29,6 @@ def check(run: Run) -> Findings:
         names = wanted.called("the target"), given.called("the input")
         yield finding(
             f"`{names[0]}` is the same slice as `{names[1]}`: it is not shifted by one",
-            "misaligned-labels",
             (given, f"input: `{source_text(given)}`"),
             (wanted, f"target: `{source_text(wanted)}`"),
             at=wanted,
@@ -51,9 +49,12 @@ for i in range(0, 1000, 24):
 """
 _LOSS = "F.cross_entropy(model(x).flatten(0, 1), y.flatten())"
 _program = template(_PROGRAM, value="", name="y", then="pass", loss=_LOSS)
-_BRANCHES = """
-import torch
+_SAME = "data[:, i : i + 24]"
 
+FIRES = {
+    "the same slice": _program(_SAME),
+    "the same slice, moved to the device": _program(_SAME, then="x, y = x.cuda(), y.cuda()"),
+    "in one of two branches": script("""
 def get_batch(split, i):
     if split == "val":
         x = val[i : i + 24]
@@ -62,13 +63,7 @@ def get_batch(split, i):
         x = train[i : i + 24]
         y = train[i + 1 : i + 25]
     return x, y
-"""
-_SAME = "data[:, i : i + 24]"
-
-FIRES = {
-    "the same slice": _program(_SAME),
-    "the same slice, moved to the device": _program(_SAME, then="x, y = x.cuda(), y.cuda()"),
-    "in one of two branches": script(_BRANCHES),
+"""),
 }
 
 SILENT = {

@@ -4,8 +4,7 @@ from traindx.analysis.errors.loader_messages import UNPICKLABLE
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.root_failure import root_failure
 from traindx.analysis.errors.written_calls import unpicklable_lambda
-from traindx.examples import failed
-from traindx.model.run import Frame
+from traindx.examples import Frame, failed
 from traindx.registry import Findings, Run, Strength, detector
 
 STARTS = ("utils/data/dataloader.py", "_MultiProcessingDataLoaderIter")

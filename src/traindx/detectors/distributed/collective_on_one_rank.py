@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.lone_collectives import lone_collectives
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -28,7 +27,6 @@ def check(run: Run) -> Findings:
     for found in each_place(run, lone_collectives, lambda found: found.event.node):
         yield finding(
             f"{found.name} runs on some ranks only: the others wait in another collective",
-            "collective-mismatch",
             (found.event, f"{found.name} needs every rank"),
             (found.guard.site, "but is reached only under this condition on the rank"),
             at=found.place,

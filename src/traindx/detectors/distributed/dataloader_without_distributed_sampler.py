@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import cited, finding, source_text
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import cited, finding, program_of, source_text
 from traindx.analysis.program.training.rank_shares import whole_feed
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
@@ -34,27 +33,26 @@ def check(run: Run) -> Findings:
     what = "has no sampler" if feed.sampler is None else "has a sampler that ignores the rank"
     yield finding(
         f"Every rank reads all of `{text or 'the dataset'}`: no distributed sampler",
-        "missing-distributed-sampler",
         (feed.loader, f"the training loader {what}"),
         (found.wrapped, "the model is trained on several ranks"),
         *cited(found.idle_sampler, "no loader gets this sampler"),
     )
 
 
-_PROGRAM = """
+_program = template("""
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 torch.distributed.init_process_group("nccl")
-model = {model}
-{sampler}
+model = {model:DDP(Net())}
+{sampler:}
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-train_loader = DataLoader({dataset}, batch_size=32, {options})
+train_loader = DataLoader({dataset:data}, batch_size=32, {options})
 for epoch in range(3):
     for x, y in train_loader:
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
-"""
+""")
 
 _MADE = """
 sampler = torch.utils.data.DistributedSampler(data)
@@ -66,7 +64,6 @@ parser.add_argument("--local_rank")
 args = parser.parse_args()
 data = Rows(args.data)
 """
-_program = template(_PROGRAM, "options", dataset="data", model="DDP(Net())", sampler="")
 
 FIRES = {
     "shuffled on every rank": _program("shuffle=True"),
@@ -79,13 +76,13 @@ SILENT = {
     "near miss: a sampler that somebody else is given": _program(
         "shuffle=True", sampler=_MADE + "shared.append(sampler)"
     ),
-    "near miss: divided by rank": _program("shuffle=True", "data[rank::world_size]"),
+    "near miss: divided by rank": _program("shuffle=True", dataset="data[rank::world_size]"),
     "near miss: its files are divided by rank": _program(
         "shuffle=True", sampler="files = sorted(found)[rank::world]\ndata = Rows(files)"
     ),
     "near miss: a dataset that divides itself": _program(
         "shuffle=True",
-        "Part(rows)",
+        dataset="Part(rows)",
         sampler="class Part(list):\n    def __len__(self):\n        return 9 // get_world_size()",
     ),
     "near miss: each rank shuffles for itself": _program(

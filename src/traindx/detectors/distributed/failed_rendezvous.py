@@ -1,7 +1,6 @@
 from traindx.analysis.errors.messages import findings
 from traindx.analysis.errors.process_group_messages import RENDEZVOUS, is_between_ranks, port
-from traindx.examples import failed
-from traindx.model.run import Frame
+from traindx.examples import Frame, failed
 from traindx.registry import Findings, Run, detector
 
 

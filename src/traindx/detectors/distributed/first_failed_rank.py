@@ -1,23 +1,18 @@
-import re
-from math import isnan
-
 from traindx.analysis.recordings.ranks import (
-    Standstill,
     caught_words,
     code_words,
-    echoes_in,
+    first_error,
+    lost_connections,
     own_errors,
     own_places,
     place_words,
     ranks_of,
+    silent_ranks,
     standstills,
 )
 from traindx.examples import recorded, stalled
 from traindx.model.recording import Caught, Counts, Ending, Place, Process
 from traindx.registry import Findings, Run, Strength, cite_record, detector, finding, suggested
-
-# the other end is gone; a mere timeout says nothing of the kind
-HUNG_UP = re.compile(r"[Cc]onnection (?:closed|reset) by peer|remote process exited|got 0 bytes")
 
 
 @detector(needs=("recording",), suggests=("rank-failed-first", "killed-by-host"))
@@ -39,62 +34,40 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     A rank that is stuck below Python, holding the interpreter, falls silent as well.
     """
-    ranks = ranks_of(run)
-    failed = [(p, c) for p in ranks for c in own_errors(p)]
+    first, silent, lost = first_error(run), silent_ranks(run), lost_connections(run)
     still = [s for s in standstills(run) if s.process.world_size > 1]
-    lost = [(p, c) for p in ranks for c in echoes_in(p)]
-    if failed and not lost:  # a lost connection is an error of its own, and told as one
-        yield from _failed_first(failed, still)
-    elif not failed:
-        yield from _silent(ranks, still, lost)
-
-
-def _failed_first(failed: list[tuple[Process, Caught]], still: list[Standstill]) -> Findings:
-    process, caught = min(failed, key=lambda f: (isnan(f[1].time_s), f[1].time_s))
-    others = sorted({s.process.rank for s in still} - {p.rank for p, _ in failed})
-    if not others:
-        return
-    place = next(iter(own_places(caught.places)[-1:]), None)
-    error = f"{caught_words(caught)}{place_words(place)}{code_words(place)}"
-    says = f"rank {process.rank} raised {error}"
-    names = ", ".join(map(str, others))
-    yield finding(
-        f"Rank {process.rank} failed first with {caught_words(caught)}; rank {names} waited for it",
-        {"rank-failed-first": Strength.STRONG},
-        cite_record(process, caught.line, says, step=caught.step),
-        *(s.evidence() for s in still[:1]),
-        against=suggested("collective-mismatch", weak="api-misuse"),
-        place=place,
-    )
-
-
-def _silent(
-    ranks: tuple[Process, ...], still: list[Standstill], lost: list[tuple[Process, Caught]]
-) -> Findings:
-    """A rank that others wait for, or lost the connection to, and that left no word."""
-    broken = [(p, c) for p, c in lost if HUNG_UP.search(c.message)]
-    if not broken and not (still and not lost and all(s.waits_for_ranks for s in still)):
-        return
-    waiting = {s.process.rank for s in still} | {p.rank for p, _ in lost}
-    gone = [p for p in ranks if p.rank not in waiting]
-    if not gone or any(p.stalls or (p.counts is not None and p.counts.is_end) for p in gone):
-        return
-    names = ", ".join(str(p.rank) for p in gone)
-    line = gone[0].counts.line if gone[0].counts is not None else 1
-    says = f"the recording of rank {gone[0].rank} stops without an end or an error"
-    noticed = [cite_record(p, c.line, f"rank {p.rank} raised {caught_words(c)}")
-               for p, c in broken[:1]]  # fmt: skip
-    one = f"Rank {names}" if len(gone) == 1 else f"One of the ranks {names}"
-    then = "the others lost the connection" if broken else "the others wait for it"
-    why = "it was killed or crashed" + ("" if broken else ", or is stuck in native code")
-    yield finding(
-        f"{one} stopped without an error, and {then}; {why}",
-        suggested("rank-failed-first", weak="killed-by-host"),
-        cite_record(gone[0], line, says),
-        *noticed,
-        *(s.evidence() for s in still[:1]),
-        against=suggested("collective-mismatch uneven-inputs"),
-    )
+    noticed = [s.evidence() for s in still[:1]]
+    if first is not None and not lost:  # a lost connection is an error of its own, told as one
+        process, caught, others = first
+        place = next(iter(own_places(caught.places)[-1:]), None)
+        error, names = caught_words(caught), ", ".join(map(str, others))
+        says = f"rank {process.rank} raised {error}{place_words(place)}{code_words(place)}"
+        yield finding(
+            f"Rank {process.rank} failed first with {error}; rank {names} waited for it",
+            {"rank-failed-first": Strength.STRONG},
+            cite_record(process, caught.line, says, step=caught.step),
+            *noticed,
+            against=suggested("collective-mismatch", weak="api-misuse"),
+            place=place,
+        )
+    elif silent is not None and not any(own_errors(p) for p in ranks_of(run)):
+        gone, broken = silent
+        line = gone[0].counts.line if gone[0].counts is not None else 1
+        says = f"the recording of rank {gone[0].rank} stops without an end or an error"
+        names = ", ".join(str(p.rank) for p in gone)
+        one = f"Rank {names}" if len(gone) == 1 else f"One of the ranks {names}"
+        then = "the others lost the connection" if broken else "the others wait for it"
+        why = "it was killed or crashed" + ("" if broken else ", or is stuck in native code")
+        raised = (cite_record(p, c.line, f"rank {p.rank} raised {caught_words(c)}")
+                  for p, c in broken[:1])  # fmt: skip
+        yield finding(
+            f"{one} stopped without an error, and {then}; {why}",
+            suggested("rank-failed-first", weak="killed-by-host"),
+            cite_record(gone[0], line, says),
+            *raised,
+            *noticed,
+            against=suggested("collective-mismatch uneven-inputs"),
+        )
 
 
 def _caught(kind: str, message: str, time_s: float) -> Process:

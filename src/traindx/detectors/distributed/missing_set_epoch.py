@@ -2,11 +2,11 @@ from itertools import islice
 
 from traindx.analysis.program.training.claims import (
     counter_of,
+    each_place,
     finding,
     insert_at_top,
     is_same_scope,
 )
-from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.sampler_epochs import epochs_not_set
 from traindx.examples import make_run, template
 from traindx.registry import Findings, Run, detector
@@ -37,7 +37,6 @@ def check(run: Run) -> Findings:
         can_patch = name and counter and is_same_scope(made, epochs)
         yield finding(
             "set_epoch of the sampler is not called in the loop: every epoch has the same order",
-            "sampler-epoch-not-set",
             (made, "a sampler that shuffles by epoch"),
             (epochs, "epochs run here without set_epoch"),
             at=epochs,

@@ -1,30 +1,20 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from traindx.analysis.recordings.rank_calls import Call, first_disagreement, missing_rank
+from traindx.analysis.recordings.rank_calls import (
+    Call,
+    early_end,
+    first_disagreement,
+    missing_rank,
+)
 from traindx.analysis.recordings.ranks import (
     Standstill,
-    caught_words,
-    echoes_in,
     operation_words,
-    own_places,
     place_words,
-    ranks_of,
     standstills,
-    training_loader,
 )
-from traindx.examples import recorded
-from traindx.model.recording import Caught, Counts, Ending, Place, Process, Stall
-from traindx.registry import (
-    Finding,
-    Findings,
-    Run,
-    Strength,
-    cite_record,
-    detector,
-    finding,
-    suggested,
-)
+from traindx.examples import Caught, Counts, Ending, Place, Process, Stall, recorded
+from traindx.registry import Finding, Findings, Run, Strength, detector, finding, suggested
 
 
 @detector(
@@ -62,36 +52,19 @@ def check(run: Run) -> Findings:
         if found is not None:
             yield found
             return
-    yield from _early_end(run)
-
-
-def _early_end(run: Run) -> Findings:
-    """A rank that came to its end is missing from all that the others still do."""
-    ranks = ranks_of(run)
-    waiting = [s for s in standstills(run) if s.process.world_size > 1 and s.waits_for_ranks]
-    lost = [(p, c) for p in ranks for c in echoes_in(p)]
-    ended = [p for p in ranks if p.counts and p.counts.is_end and not p.caught and not p.stalls]
-    if not ended or not (waiting or lost):
+    ended = early_end(run)
+    if ended is None or ended.gone.counts is None:
         return
-    gone = ended[0]
-    assert gone.counts is not None
-    says = f"rank {gone.rank} ended after {gone.counts.steps} steps, without an error"
-    evidence = [cite_record(gone, gone.counts.line, says, step=gone.counts.steps)]
-    evidence += [s.evidence() for s in waiting]
-    evidence += [cite_record(p, c.line, f"rank {p.rank} raised {caught_words(c)}") for p, c in lost]
-    whom = waiting[0].process if waiting else lost[0][0]
-    lengths = {x.batches for p in (gone, whom) if (x := training_loader(p)) is not None}
-    is_even = len(lengths) == 1 and None not in lengths
     guesses = suggested(moderate="collective-mismatch uneven-inputs")
-    place = waiting[0].place if waiting else next(iter(own_places(lost[0][1].places)[-1:]), None)
+    gone, is_even, steps = ended.gone, ended.has_as_many_batches, ended.gone.counts.steps
     yield finding(
-        f"Rank {gone.rank} ended after {gone.counts.steps} steps, and rank {whom.rank} still "
-        f"waits for it{place_words(place)}",
+        f"Rank {gone.rank} ended after {steps} steps, and rank {ended.whom.rank} still waits for "
+        f"it{place_words(ended.place)}",
         "collective-mismatch" if is_even else guesses,
-        *evidence[:4],
+        *ended.evidence,
         against={"uneven-inputs": Strength.STRONG} if is_even else {},
-        onset=gone.counts.steps,
-        place=place,
+        onset=steps,
+        place=ended.place,
     )
 
 

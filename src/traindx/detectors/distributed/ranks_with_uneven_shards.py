@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.rank_shares import uneven_shares
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
@@ -30,7 +29,6 @@ def check(run: Run) -> Findings:
             yield finding(
                 "Each rank trains over its own shards to the end: ranks do different numbers of "
                 "steps and wait for each other",
-                "uneven-inputs",
                 (found.share.site, "over the shards of this rank"),
                 (found.step, "every rank takes part in every step"),
             )

@@ -6,8 +6,7 @@ from traindx.analysis.recordings.ranks import (
     shared_prints,
     training_loader,
 )
-from traindx.examples import recorded
-from traindx.model.recording import Fingerprint, Loader, Model, Place, Process
+from traindx.examples import Fingerprint, Loader, Model, Place, Process, recorded
 from traindx.registry import Findings, Run, Strength, cite_record, detector, finding, suggested
 
 CAUSE = "missing-distributed-sampler"

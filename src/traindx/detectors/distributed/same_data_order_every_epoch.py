@@ -5,8 +5,7 @@ from traindx.analysis.recordings.replicas import (
     batches_at_same_position,
     shuffled_distributed_loader,
 )
-from traindx.examples import recorded
-from traindx.model.recording import Epoch, Fingerprint, Loader, Place, Process
+from traindx.examples import Epoch, Fingerprint, Loader, Place, Process, recorded
 from traindx.registry import Findings, Run, cite_record, detector, finding
 
 ENOUGH = 2  # pairs of batches at the same position of different epochs

@@ -5,8 +5,7 @@ from numpy.typing import ArrayLike
 
 from traindx.analysis.recordings.ranks import is_data_parallel, is_sharded, rank_series, ranks_of
 from traindx.analysis.recordings.replicas import is_always_slower, time_alone, where_time_is_lost
-from traindx.examples import flat, make_run, recorded
-from traindx.model.recording import Model, Process
+from traindx.examples import Model, Process, flat, make_run, recorded
 from traindx.registry import Findings, Run, cite, detector, finding
 
 WORTH = 0.1  # of the step: what is lost must matter …

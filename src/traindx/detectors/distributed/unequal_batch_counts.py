@@ -9,8 +9,7 @@ from traindx.analysis.recordings.ranks import (
     standstills,
     training_loader,
 )
-from traindx.examples import recorded, stalled
-from traindx.model.recording import Caught, Ending, Epoch, Loader, Model, Place, Process
+from traindx.examples import Caught, Ending, Epoch, Loader, Model, Place, Process, recorded, stalled
 from traindx.registry import Findings, Run, Strength, detector, finding
 
 

@@ -4,10 +4,9 @@ from dataclasses import replace
 from traindx.analysis.errors.root_failure import root_failure
 from traindx.analysis.recordings.crashes import last_memory, signal_of
 from traindx.analysis.recordings.ranks import own_places, place_words
-from traindx.examples import failed, recorded
+from traindx.examples import Event, failed, recorded
 from traindx.model.findings import Evidence, cite_event
 from traindx.model.recording import Ending, Place, Process, Recording, Sample
-from traindx.model.run import Event
 from traindx.registry import Finding, Findings, Run, Strength, detector, finding, suggested
 
 KILL = 9

@@ -1,7 +1,6 @@
 from traindx.analysis.errors.environment_messages import FULL_DISK
 from traindx.analysis.errors.messages import finding, known_error, logged
-from traindx.examples import failed, make_run
-from traindx.model.run import Event
+from traindx.examples import Event, failed, make_run
 from traindx.registry import Findings, Run, detector
 
 

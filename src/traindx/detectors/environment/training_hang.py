@@ -1,6 +1,5 @@
 from traindx.analysis.recordings.ranks import Standstill, standstills, what_it_waits_for
-from traindx.examples import recorded
-from traindx.model.recording import Ending, Place, Process, Stall
+from traindx.examples import Ending, Place, Process, Stall, recorded
 from traindx.registry import Findings, Run, Strength, detector, finding
 
 INTERRUPT = 2  # the signal of Ctrl-C

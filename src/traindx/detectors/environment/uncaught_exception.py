@@ -1,8 +1,6 @@
 from traindx.analysis.errors.root_failure import last_burst, raised_from, root_failure, standing
-from traindx.examples import logged, make_run
-from traindx.model.findings import Evidence
-from traindx.model.run import Failure, Frame
-from traindx.registry import Finding, Findings, Run, Strength, detector
+from traindx.examples import Failure, Frame, logged, make_run
+from traindx.registry import Evidence, Finding, Findings, Run, Strength, detector
 
 INTENDED = frozenset({"KeyboardInterrupt", "SystemExit"})
 

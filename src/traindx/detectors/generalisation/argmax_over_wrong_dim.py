@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import cite, finding, source_text
+from traindx.analysis.program.training.claims import cite, each_place, finding, source_text
 from traindx.analysis.program.training.picks import wrong_picks
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
@@ -27,34 +26,23 @@ def check(run: Run) -> Findings:
     """
     for event, claim in each_place(run, wrong_picks, lambda pick: pick[0].node):
         evidence = cite(event, f"`{source_text(event)}`")
-        yield finding(claim, "metric-bug", evidence, at=event)
+        yield finding(claim, evidence, at=event)
 
 
 _PROGRAM = """
 model = nn.Linear(8, {units})
-{before}
+{before:}
 for epoch in range(3):
-    {top}
+    {top:correct = 0}
     for data, target in val_loader:
         output = model(data)
-        pred = {pred}
-        correct += {count}
-    print(100 * correct / len({over}))
+        pred = {pred:output.argmax(1)}
+        correct += {count:(pred == target).sum().item()}
+    print(100 * correct / len({over:val_loader.dataset}))
 """
-_program = template(
-    _PROGRAM,
-    pred="output.argmax(1)",
-    top="correct = 0",
-    before="",
-    units=3,
-    over="val_loader.dataset",
-    count="(pred == target).sum().item()",
-)
+_program = template(_PROGRAM, units=3)
 
 _BAG = """
-import torch
-from torch import nn
-
 class Ranker(nn.Module):
     def __init__(self):
         super().__init__()
@@ -67,22 +55,23 @@ class Ranker(nn.Module):
 
 FIRES = {
     "one unit, whatever the rows": script(_BAG, path="model.py", dim=-1),
-    "over the batch": _program("output.argmax(dim=0)"),
-    "the second of a maximum, over the batch": _program("torch.max(output, 0)[1]"),
-    "over one logit": _program("torch.argmax(output, dim=1)", units=1),
+    "over the batch": _program(pred="output.argmax(dim=0)"),
+    "the second of a maximum, over the batch": _program(pred="torch.max(output, 0)[1]"),
+    "over one logit": _program(pred="torch.argmax(output, dim=1)", units=1),
 }
 
 SILENT = {
     "over classes": _program(),
     "near miss: the best of a set": script(_BAG, path="model.py", dim=1),
     "near miss: both ways over similarities": _program(
-        "output.argmax(dim=0)", count="(pred == target).sum() + (output.argmax(1) == target).sum()"
+        pred="output.argmax(dim=0)",
+        count="(pred == target).sum() + (output.argmax(1) == target).sum()",
     ),
     "near miss: similarities that are turned": _program(
-        "output.argmax(dim=0)\n        back = output.T.argmax(dim=0)"
+        pred="output.argmax(dim=0)\n        back = output.T.argmax(dim=0)"
     ),
     "near miss: one example of the batch under its name": _program(
-        "0\n        output = output[0]\n        pred = output.argmax(0)"
+        pred="0\n        output = output[0]\n        pred = output.argmax(0)"
     ),
-    "near miss: one sample": _program("output[0].argmax(0)"),
+    "near miss: one sample": _program(pred="output[0].argmax(0)"),
 }

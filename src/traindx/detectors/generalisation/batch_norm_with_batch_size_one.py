@@ -1,14 +1,10 @@
-from traindx.analysis.program.training.claims import finding, source_text
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding, source_text
 from traindx.analysis.program.training.single_examples import norms_of_single_examples
 from traindx.examples import script, template
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
-
-CAUSE = "batchnorm-small-batch"
+from traindx.registry import Findings, Run, Strength, detector
 
 
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("batchnorm-small-batch",))
 def check(run: Run) -> Findings:
     """A model with batch norm is trained from a loader with a batch size of one.
 
@@ -33,7 +29,6 @@ def check(run: Run) -> Findings:
         name = (model.called() if model is not None else "") or source_text(found.event)
         yield finding(
             f"`{name}` holds {found.norm} and is trained on batches of one",
-            CAUSE,
             (found.loader, "one example at a time"),
             (found.event, f"{found.norm} runs on it here"),
             strength=Strength.MODERATE,
@@ -42,18 +37,21 @@ def check(run: Run) -> Findings:
         )
 
 
-_PROGRAM = """
-model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.{norm})
+_program = template("""
+model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.{norm:BatchNorm2d(8)})
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 train_loader = DataLoader(data, batch_size={size}, shuffle=True)
 for x, y in train_loader:
     optimizer.zero_grad()
-    for a, b in {pieces}:
+    for a, b in {pieces:[(x, y)]}:
         nn.functional.mse_loss(model(a.to(device)), b).backward()
     optimizer.step()
-"""
-_program = template(_PROGRAM, "size", norm="BatchNorm2d(8)", pieces="[(x, y)]")
-_IN_CLASS = """
+""")
+
+FIRES = {
+    "a batch that is cut into ones": _program(16, pieces="zip(x.split(1), y.split(1))"),
+    "batches of one": _program("1"),
+    "no size, in a class": script("""
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -76,12 +74,7 @@ class Fitter:
             self.opt.step()
 
 Fitter(data).fit()
-"""
-
-FIRES = {
-    "a batch that is cut into ones": _program(16, pieces="zip(x.split(1), y.split(1))"),
-    "batches of one": _program("1"),
-    "no size, in a class": script(_IN_CLASS),
+"""),
 }
 
 SILENT = {

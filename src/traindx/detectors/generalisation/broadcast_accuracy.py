@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import cite, finding, site_of, source_text
+from traindx.analysis.program.training.claims import cite, each_place, finding, site_of, source_text
 from traindx.analysis.program.training.pairing import crossed_metrics
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
@@ -31,7 +30,6 @@ def check(run: Run) -> Findings:
         subject = "A metric" if loss is None else "Accuracy"
         yield finding(
             f"{subject} compares predictions of shape ({size}, 1) with {shape}",
-            "metric-bug",
             (pair, f"`{source_text(pair)}` broadcasts to {size} times {size}"),
             *([cite(loss, "the loss gets the labels with another dimension")] if loss else []),
         )
@@ -46,7 +44,7 @@ for x, y in val_loader:
     print(loss, hits.float().mean())
 """
 _loop = template(_LOOP, hits="", target="y.float().unsqueeze(1)")
-_SCORES = """
+_scores = template("""
 X, y = torch.randn(500, 6), torch.randn(500)
 train, test = random_split(TensorDataset(X, y), [400, 100])
 net = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 1))
@@ -55,18 +53,19 @@ net = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 1))
 def score():
     given, wanted = [], []
     for xb, yb in DataLoader(test, 50):
-        given.append(net(xb){squeeze})
+        given.append(net(xb){squeeze:})
         wanted.append(yb)
     given, wanted = torch.cat(given), torch.cat(wanted)
     return (given - wanted).abs().mean()
 
 print(score())
-"""
-_scores = template(_SCORES, squeeze="")
-_STEP = """
-import torch
-from torch import nn
+""")
 
+FIRES = {
+    "an error over the whole test set": _scores(),
+    "a threshold": _loop("(out > 0).long() == y"),
+    "a column by its index": _loop("y.eq(out.sigmoid().round())", "y[:, None].float()"),
+    "rounded, as functions": script("""
 class Judge(nn.Module):
     def __init__(self):
         super().__init__()
@@ -78,13 +77,7 @@ class Judge(nn.Module):
         loss = self.loss(logit, label.view(-1, 1).float())
         guess = torch.round(torch.sigmoid(logit))
         return loss, torch.eq(guess, label).float().mean()
-"""
-
-FIRES = {
-    "an error over the whole test set": _scores(),
-    "a threshold": _loop("(out > 0).long() == y"),
-    "a column by its index": _loop("y.eq(out.sigmoid().round())", "y[:, None].float()"),
-    "rounded, as functions": script(_STEP),
+"""),
 }
 
 SILENT = {

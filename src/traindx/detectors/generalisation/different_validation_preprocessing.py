@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.held_out_inputs import input_differences
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -32,44 +31,41 @@ def check(run: Run) -> Findings:
         claim = "Validation adds noise to the input" if found.is_noise else SCALED
         yield finding(
             f"{claim}: {found.says}",
-            "augmentation-in-validation" if found.is_noise else "preprocessing-mismatch",
             (found.held.event, found.says),
             (found.trained.event, "the same model in training"),
+            cause="augmentation-in-validation" if found.is_noise else "preprocessing-mismatch",
         )
 
 
-_PROGRAM = """
+_program = template("""
 model = nn.Linear(8, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for epoch in range(3):
     for data, target in train_loader:
-        {before}
+        {before:pass}
         optimizer.zero_grad()
-        nn.functional.cross_entropy(model({train}), target).backward()
+        nn.functional.cross_entropy(model({train:data}), target).backward()
         optimizer.step()
     with torch.no_grad():
         for data, target in val_loader:
             data, target = data.to(device), target.to(device)
             correct = model({val}).argmax(1) == target
-"""
-_STEPS = """
+""")
+_lightning = template("""
 import torch, lightning
 
 class Net(lightning.LightningModule):
     def training_step(self, batch, index):
         x, y = batch
-        return nn.functional.cross_entropy(self(x{train}), y)
+        return nn.functional.cross_entropy(self(x{train:}), y)
 
     def validation_step(self, batch, index):
         x, y = batch
         x = x{val}
         self.log("val", nn.functional.cross_entropy(self(x), y))
-"""
-_program = template(_PROGRAM, "val", train="data", before="pass")
+""")
 
-_lightning = template(_STEPS, "val", train="")
-
-_CALLED = """
+_called = template("""
 @torch.no_grad()
 def match(net, loader):
     for x, y in loader:
@@ -83,8 +79,7 @@ def main():
         nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
     match(model, {given})
-"""
-_called = template(_CALLED, "given")
+""")
 
 FIRES = {
     "noise in a function that is handed held-out data": _called("val_loader"),
@@ -101,13 +96,13 @@ SILENT = {
     "near miss: the same, written otherwise": _program(
         "data.float().div(255)", before="data = data / 255.0"
     ),
-    "near miss: noise in training only": _program("data", "data + torch.randn_like(data)"),
+    "near miss: noise in training only": _program("data", train="data + torch.randn_like(data)"),
     "near miss: a second view of the same batch": _program("data) + model(data * -1.0"),
     "near miss: how much noise does to the output": _lightning(
         "\n        shaken = x + torch.randn_like(x)\n        z = self(shaken)"
     ),
     "near miss: noise in both": _lightning(" + torch.randn_like(x)", " + torch.rand_like(x)"),
-    "near miss: a mixture of two": _program("data", "lam * data + (1 - lam) * data[index]"),
+    "near miss: a mixture of two": _program("data", train="lam * data + (1 - lam) * data[index]"),
     "near miss: for one batch only": _program("data", before="if epoch == 2: data = data * 1000.0"),
-    "near miss: a function of its own": _program("data / 255", "prepare(data)"),
+    "near miss: a function of its own": _program("data / 255", train="prepare(data)"),
 }

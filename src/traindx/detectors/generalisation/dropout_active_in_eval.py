@@ -1,9 +1,8 @@
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Instance
-from traindx.analysis.program.training.claims import finding, source_text, with_argument
+from traindx.analysis.program.training.claims import each_place, finding, source_text, with_argument
 from traindx.analysis.program.training.modes import active_dropouts
 from traindx.analysis.program.training.operations import Operation
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, Strength, detector
 
@@ -38,7 +37,6 @@ def check(run: Run) -> Findings:
         says, patch = _fault(event, operation)
         yield finding(
             f"`{name}` drops units in evaluation too: {says}",
-            "validation-in-train-mode",
             (event, f"`{source_text(event)}`: {says}"),
             patch=patch if event.module.class_of(event.node) is not None else None,
             strength=Strength.MODERATE if is_asked else Strength.STRONG,

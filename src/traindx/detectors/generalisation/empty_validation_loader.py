@@ -1,10 +1,9 @@
 from dataclasses import replace
 
 from traindx.analysis.recordings.observations import processes_of
-from traindx.examples import decay, logged, make_run, recorded, watched, weights
+from traindx.examples import Event, decay, logged, make_run, recorded, watched, weights
 from traindx.model.findings import cite_event
 from traindx.model.recording import Epoch, Loader, Process
-from traindx.model.run import Event
 from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "empty-validation"

@@ -1,7 +1,6 @@
-from traindx.analysis.program.training.claims import cite, finding, replace_argument
+from traindx.analysis.program.training.claims import cite, each_place, finding, replace_argument
 from traindx.analysis.program.training.idle_loaders import misplaced_scores, trainers_on_one_set
 from traindx.analysis.program.training.idle_parts import idle_parts
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -32,31 +31,25 @@ def check(run: Run) -> Findings:
     for event in each_place(run, trainers_on_one_set, lambda event: event.node):
         claim = "The trainer evaluates on its training data: `eval_dataset` is its `train_dataset`"
         same = cite(event, "train_dataset and eval_dataset are the same")
-        yield finding(claim, CAUSE, same, at=event)
+        yield finding(claim, same, at=event)
     for part in each_place(run, idle_parts, lambda part: part.score.node):
         yield finding(
             "The model is evaluated on its training data, and the test part of the split is "
             "never used",
-            CAUSE,
             (part.score, "a score on the training part"),
             (part.division.place, "the second part of this split is never used"),
         )
-    yield from _on_the_wrong_loader(run)
-
-
-def _on_the_wrong_loader(run: Run) -> Findings:
     for found in each_place(run, misplaced_scores, lambda score: score.held):
         call = found.call
         yield finding(
             f"The model is evaluated on `{found.name}`, and `{found.held_name}` is never used",
-            CAUSE,
             (call or found.score, "evaluated on the training data"),
             (found.held, "the held-out data, which nothing reads"),
             patch=None if call is None else replace_argument(call, found.trained, found.held_name),
         )
 
 
-_PROGRAM = """
+_program = template("""
 train_loader = DataLoader(train_set, batch_size=32, shuffle=True)
 test_loader = DataLoader(test_set, batch_size=32)
 
@@ -78,16 +71,14 @@ for epoch in range(3):
         torch.nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
     {call}
-"""
-_program = template(_PROGRAM, "call")
-_TRAINER = """
+""")
+_trainer = template("""
 from transformers import Trainer
 trainer = Trainer(model, args, train_dataset=ds['train'], eval_dataset={held})
 trainer.train()
-"""
-_trainer = template(_TRAINER, "held")
+""")
 
-_SPLIT = """
+_split = template("""
 from sklearn.model_selection import train_test_split
 
 X_train, X_test, y_train, y_test = train_test_split(X, y)
@@ -100,13 +91,12 @@ for epoch in range(50):
     torch.nn.functional.cross_entropy(model(X_train), y_train).backward()
     optimizer.step()
 with torch.no_grad():
-    print({label}(model({x}).argmax(1) == {y}).float().mean())
-{more}
-"""
-_split = template(_SPLIT, "x", "y", more="", label="")
+    print({label:}(model({x}).argmax(1) == {y}).float().mean())
+{more:}
+""")
 
 FIRES = {
-    "the wrong part": _split("X_train", "y_train", "print(X_test.shape)"),
+    "the wrong part": _split("X_train", "y_train", more="print(X_test.shape)"),
     "the wrong loader": _program("print(accuracy(train_loader))"),
     "the wrong dataset": _trainer("ds['train']"),
 }
@@ -117,10 +107,10 @@ SILENT = {
         "X_train", "y_train", label="'train accuracy', "
     ),
     "near miss: the other part goes to a file": _split(
-        "X_train", "y_train", "torch.save(X_test, 'test.pt')"
+        "X_train", "y_train", more="torch.save(X_test, 'test.pt')"
     ),
     "near miss: the other part is tested elsewhere": _split(
-        "X_train", "y_train", "report(model, X_test)"
+        "X_train", "y_train", more="report(model, X_test)"
     ),
     "the right loader": _program("print(accuracy(test_loader))"),
     "near miss: both": _program("print(accuracy(train_loader), accuracy(test_loader))"),

@@ -1,9 +1,6 @@
-"""The validation batches are an iterator that the first epoch uses up."""
-
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.data import Role, use_of
 from traindx.analysis.program.training.iterators import used_up
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -34,13 +31,12 @@ def check(run: Run) -> Findings:
             yield finding(
                 f"`{loop.iterator.called('the iterator')}` is used up after the first epoch: "
                 "later ones validate on nothing",
-                "empty-validation",
                 (loop.iterator, "made once, and gone over once"),
                 (loop.run.site, "every epoch comes back to it here"),
             )
 
 
-_PROGRAM = """
+_program = template("""
 def batches(rows, size):
     for start in range(0, len(rows), size):
         yield rows[start : start + size, :4], rows[start : start + size, 4:]
@@ -56,10 +52,9 @@ for epoch in range(5):
     total = 0.0
     with torch.no_grad():
         for x, y in {over}:
-            total += nn.functional.mse_loss(model(x), y).item(){after}
+            total += nn.functional.mse_loss(model(x), y).item(){after:}
     print(total)
-"""
-_program = template(_PROGRAM, "before", "over", after="")
+""")
 
 FIRES = {
     "a generator function called once": _program("held_out = batches(val_rows, 64)", "held_out"),

@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import cite, finding, site_of
+from traindx.analysis.program.training.claims import cite, each_place, finding, site_of
 from traindx.analysis.program.training.fitting import leaky_fits
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -27,7 +26,7 @@ def check(run: Run) -> Findings:
     """
     for leak in each_place(run, leaky_fits, lambda found: site_of(found.at).node):
         evidence = cite(leak.at, leak.says), cite(leak.other, leak.other_says)
-        yield finding(leak.claim, "data-leakage", *evidence, at=leak.at)
+        yield finding(leak.claim, *evidence, at=leak.at)
 
 
 _PROGRAM = """

@@ -1,19 +1,17 @@
 from dataclasses import replace
-from math import log
 
-from traindx.analysis.metrics.scores import LATE_SCORES, best_late_share, held_out_accuracy
-from traindx.analysis.recordings.loss_labels import (
-    are_class_labels,
-    causes_of_gap,
-    has_one_label_each,
-    late_loss,
+from traindx.analysis.metrics.scores import best_late_share, held_out_accuracy
+from traindx.analysis.recordings.loss_labels import causes_of_gap
+from traindx.analysis.recordings.observations import processes_of
+from traindx.analysis.recordings.training_scores import (
+    GAP,
+    late_class_loss,
+    least_accuracy,
+    ruled_out_accuracy,
 )
-from traindx.analysis.recordings.observations import Term, processes_of, terms_of
-from traindx.examples import recorded, sampled
-from traindx.model.recording import Evaluation, LossInput, Process, Summary
-from traindx.registry import Finding, Findings, Run, cite, cite_record, detector, finding, suggested
+from traindx.examples import Evaluation, LossInput, Summary, recorded, sampled
+from traindx.registry import Findings, Run, cite, cite_record, detector, finding, suggested
 
-GAP = 0.25  # between what the loss says of training examples and the accuracy
 TOLD_GAP = 0.2  # where the labels of training tell why
 
 
@@ -47,19 +45,26 @@ def check(run: Run) -> Findings:
     process = next(iter(processes_of(run)), None)
     if accuracy is None or process is None or not process.evaluations:
         return
-    terms = terms_of(process, "cross_entropy", "nll_loss")
-    late = terms[0].late() if len(terms) == 1 else None
-    if late is None or len(late) < LATE_SCORES or not are_class_labels(late):
+    found = late_class_loss(run, process)
+    if found is None:
         return
-    loss = late_loss(run, late)
-    if loss < 0:  # no cross-entropy is: other terms are part of it, or a minus stands before it
+    term, late, loss = found
+    last = late.samples[-1].line
+    ruled_out = ruled_out_accuracy(run, late, loss)
+    if ruled_out is not None:
+        own, most = ruled_out
+        value = float(own.values[-1])
+        yield finding(
+            f"The training accuracy of {value:.4g} contradicts the training loss of {most:.3g}, "
+            f"which implies at least {least_accuracy(most):.0%}",
+            suggested("metric-bug", weak="class-imbalance"),
+            cite_record(process, last, f"the loss is {loss:.3g}", loss=loss),
+            cite(own, f"{own.origin.name} ends at {value:.4g}", -1, accuracy=value),
+            onset=own.steps[0],
+        )
         return
-    contradiction = _contradiction(run, process, late, loss)
-    if contradiction is not None:
-        yield contradiction
-        return
-    least, reached = 1.0 - loss / log(2), best_late_share(accuracy)
-    suggests, more = causes_of_gap(process, terms[0])
+    least, reached = least_accuracy(loss), best_late_share(accuracy)
+    suggests, more = causes_of_gap(process, term)
     if least - reached < (TOLD_GAP if more else GAP):
         return
     says = f"a training loss of {loss:.3g} implies a training accuracy of {least:.0%} or more"
@@ -67,36 +72,9 @@ def check(run: Run) -> Findings:
     yield finding(
         f"The accuracy is {reached:.0%}, far below the {least:.0%} on training data",
         suggests,
-        cite_record(process, late.samples[-1].line, says, loss=loss),
+        cite_record(process, last, says, loss=loss),
         cite(accuracy, ends, -1, accuracy=reached),
         *more,
-        onset=accuracy.steps[0],
-    )
-
-
-def _contradiction(run: Run, process: Process, late: Term, loss: float) -> Finding | None:
-    """An accuracy of the training batches themselves, which their own loss rules out."""
-    own, printed = run.get("accuracy/train"), run.get("loss/train")
-    if (
-        own is None
-        or len(own.finite()) < LATE_SCORES
-        or not all(map(has_one_label_each, late.samples))
-    ):
-        return None
-    # of a loss that is divided for accumulation the printed value may be the whole
-    losses = [] if printed is None else printed.finite().values[-LATE_SCORES:].tolist()
-    most = max(loss, *losses, 0.0)
-    accuracy = own.finite()
-    least, reached = 1.0 - most / log(2), best_late_share(accuracy)
-    if least - reached < GAP:
-        return None
-    value = float(accuracy.values[-1])
-    return finding(
-        f"The training accuracy of {value:.4g} contradicts the training loss of {most:.3g}, "
-        f"which implies at least {least:.0%}",
-        suggested("metric-bug", weak="class-imbalance"),
-        cite_record(process, late.samples[-1].line, f"the loss is {loss:.3g}", loss=loss),
-        cite(accuracy, f"{accuracy.origin.name} ends at {value:.4g}", -1, accuracy=value),
         onset=accuracy.steps[0],
     )
 

@@ -1,7 +1,4 @@
-from traindx.analysis.program.execution.values import Value
-from traindx.analysis.program.training.claims import finding
-from traindx.analysis.program.training.data import Feed
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.splits import Overlap, overlaps, redrawn_parts, shared_data
 from traindx.examples import template
 from traindx.registry import Finding, Findings, Run, detector
@@ -35,7 +32,13 @@ def check(run: Run) -> Findings:
             return
         found = shared_data(story)
         if found is not None:
-            yield _shared(*found)
+            train, held, shared = found
+            name = shared.called("the held-out data")
+            yield finding(
+                f"`{train.name}` reads `{name}`, on which `{held.name}` tests",
+                (train.loader, f"`{name}` is among the training data here"),
+                (held.loader, "and is held out here"),
+            )
             return
 
 
@@ -45,48 +48,34 @@ def _overlapping(found: Overlap) -> Finding:
         first, second = "one part is drawn here", "and the other by another random order"
     return finding(
         f"Training and held-out data are cut so that {found.shared or 'many'} examples are in both",
-        "data-leakage",
         (found.head, first),
         (found.tail, second),
         at=found.tail,
     )
 
 
-def _shared(train: Feed, held: Feed, shared: Value) -> Finding:
-    name = shared.called("the held-out data")
-    return finding(
-        f"`{train.name}` reads `{name}`, on which `{held.name}` tests",
-        "data-leakage",
-        (train.loader, f"`{name}` is among the training data here"),
-        (held.loader, "and is held out here"),
-    )
-
-
-_PROGRAM = """
+_program = template("""
 from torch.utils.data import ConcatDataset, DataLoader, random_split
 
 train_set, test_set = random_split(dataset, [0.9, 0.1])
-{made}
+{made:}
 train_loader = DataLoader({train}, batch_size=32, shuffle=True)
 test_loader = DataLoader(test_set, batch_size=32)
-"""
-_program = template(_PROGRAM, "train", made="")
+""")
 
-_CUT = """
+_cut = template("""
 order = torch.randperm(1000)
 train_index, val_index = order[:{end}], order[{start}:]
-"""
-_cut = template(_CUT, "end", "start")
+""")
 
-_REDRAWN = """
+_redrawn = template("""
 n = 1000
 torch.manual_seed(0)
 order = torch.randperm(n)
 train_index = order[:800]
 {again}
 val_index = order[800:]
-"""
-_redrawn = template(_REDRAWN, "again")
+""")
 
 FIRES = {
     "slices that overlap": _cut("800", "700"),

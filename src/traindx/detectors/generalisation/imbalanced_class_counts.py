@@ -2,8 +2,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from traindx.analysis.metrics.class_counts import last_recall, training_counts
-from traindx.examples import make_run
-from traindx.model.run import Confusion
+from traindx.examples import Confusion, make_run
 from traindx.registry import Findings, Run, Strength, detector, finding
 
 SKEWED = 10.0  # largest over smallest class; below, plain training copes

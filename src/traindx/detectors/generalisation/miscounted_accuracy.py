@@ -1,8 +1,5 @@
-"""A metric is a sum that is divided by the wrong count."""
-
-from traindx.analysis.program.training.claims import cite, finding, source_text
+from traindx.analysis.program.training.claims import cite, finding, program_of, source_text
 from traindx.analysis.program.training.miscounts import Miscounted, miscounts
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
@@ -56,15 +53,15 @@ def check(run: Run) -> Findings:
     for found in miscounts(program_of(run)):
         claim = CLAIMS[found.wrong].format(*found.names)
         shown = cite(found.event, f"`{source_text(found.event)}`")
-        yield finding(claim, "metric-bug", shown, at=found.event)
+        yield finding(claim, shown, at=found.event)
 
 
-_EPOCHS = """
+_epochs = template("""
 net = nn.Linear(4, 3)
 opt = torch.optim.AdamW(net.parameters(), lr=1e-3)
 right = seen = 0
 for epoch in range(10):
-    {top}
+    {top:pass}
     net.train()
     for x, y in train_loader:
         opt.zero_grad()
@@ -76,47 +73,37 @@ for epoch in range(10):
             right += (net(x).argmax(1) == y).sum().item()
             seen += len(y)
     print(epoch, right / seen)
-"""
-_epochs = template(_EPOCHS, top="pass")
-_PROGRAM = """
+""")
+_program = template("""
 model = nn.Linear(8, 3)
-{before}
+{before:}
 for epoch in range(3):
-    {top}
+    {top:correct = 0}
     for data, target in val_loader:
         output = model(data)
         pred = output.argmax(1)
-        correct += {count}
-    print(100 * correct / len({over}))
-"""
-_program = template(
-    _PROGRAM,
-    over="val_loader.dataset",
-    count="(pred == target).sum().item()",
-    top="correct = 0",
-    before="",
-)
-_FUNCTION = """
-loader = DataLoader(data, batch_size={size})
+        correct += {count:(pred == target).sum().item()}
+    print(100 * correct / len({over:val_loader.dataset}))
+""")
+_function = template("""
+loader = DataLoader(data, batch_size={size:32})
 
 def accuracy(model, batches):
     hits, count = 0, 0
     for x, y in batches:
-        hits += (model(x).argmax(-1) == y).{mean}.item()
-        count += {step}
+        hits += (model(x).argmax(-1) == y).{mean:sum()}.item()
+        count += {step:1}
     return hits / count
-"""
-_function = template(_FUNCTION, step="1", mean="sum()", size="32")
-_INDEXED = """
+""")
+_indexed = template("""
 def mean_loss(model, loader, loss_fn):
     total, count = 0.0, 0
     for i, (x, y) in enumerate(loader):
         total += loss_fn(model(x), y).item()
-        count += {step}
+        count += {step:i}
     return total / (count + 1)
-"""
-_indexed = template(_INDEXED, step="i")
-_METER = """
+""")
+_meter = template("""
 class Accuracy:
     def __init__(self):
         self.hits = 0
@@ -138,9 +125,8 @@ for epoch in range(5):
     for x, y in loader:
         meter.update(model(x), y)
     print(meter.value())
-"""
-_meter = template(_METER, "reset")
-_COUNTS = """
+""")
+_counts = template("""
 {before}
 for epoch in range(5):
     {top}
@@ -149,8 +135,7 @@ for epoch in range(5):
         total += loss.item() * len(x)
         seen += len(x)
     print(total / seen)
-"""
-_counts = template(_COUNTS, "before", "top")
+""")
 _once = {"before": "correct = 0", "top": "pass"}
 
 FIRES = {
@@ -164,11 +149,17 @@ FIRES = {
     "never reset, a weighted mean": _program(
         count="(pred == target).float().mean() * data.size(0)", **_once
     ),
-    "divided by the number of batches": _program("val_loader"),
+    "divided by the number of batches": _program(over="val_loader"),
     "divided by a count of batches": _function(),
 }
 
-_LATER = """
+SILENT = {
+    "near miss: a reset of both": _meter("self.hits = self.count = 0"),
+    "near miss: made in the loop": _counts("", "total, seen = 0.0, 0"),
+    "near miss: a mean of all so far": _counts("total, seen = 0.0, 0", "pass"),
+    "near miss: reset by a rule": _counts("total, seen = 0.0, 0", "if fresh: total = 0.0"),
+    "near miss: both counts start anew": _epochs("right = seen = 0"),
+    "near miss: printed and reset at the top of the next epoch": script("""
 correct, seen = 0, None
 while True:
     if seen is not None:
@@ -177,26 +168,24 @@ while True:
     for x, y in loader:
         seen = model(x).argmax(1)
         correct += (seen == y).sum().item()
-"""
-
-SILENT = {
-    "near miss: a reset of both": _meter("self.hits = self.count = 0"),
-    "near miss: made in the loop": _counts("", "total, seen = 0.0, 0"),
-    "near miss: a mean of all so far": _counts("total, seen = 0.0, 0", "pass"),
-    "near miss: reset by a rule": _counts("total, seen = 0.0, 0", "if fresh: total = 0.0"),
-    "near miss: both counts start anew": _epochs("right = seen = 0"),
-    "near miss: printed and reset at the top of the next epoch": script(_LATER),
+"""),
     "near miss: counted by one": _indexed("1"),
     "over classes": _program(),
-    "near miss: steps by the epoch": _program("val_loader", "1", **_once),
+    "near miss: steps by the epoch": _program(over="val_loader", count="1", **_once),
     "near miss: examples by the epoch": _program(count="data.size(0)", **_once),
-    "near miss: divided by the epochs too": _program("val_loader.dataset) / (epoch + 1", **_once),
-    "near miss: divided by the size of a batch too": _program("val_loader) / (BATCH"),
+    "near miss: divided by the epochs too": _program(
+        over="val_loader.dataset) / (epoch + 1", **_once
+    ),
+    "near miss: divided by the size of a batch too": _program(over="val_loader) / (BATCH"),
     "near miss: set to zero in place": _program(top="correct.zero_()", before="correct = zeros(1)"),
-    "near miss: a mean of means": _program("val_loader", "(pred == target).float().mean().item()"),
-    "near miss: shares": _program("val_loader", "(pred == target).sum().item() / len(target)"),
+    "near miss: a mean of means": _program(
+        over="val_loader", count="(pred == target).float().mean().item()"
+    ),
+    "near miss: shares": _program(
+        over="val_loader", count="(pred == target).sum().item() / len(target)"
+    ),
     "near miss: batches of one": _function(size="1"),
-    "near miss: examples are counted": _function("len(y)"),
+    "near miss: examples are counted": _function(step="len(y)"),
     "near miss: a mean over batches": _function(mean="float().mean()"),
     "near miss: reset every epoch": _program(top="correct, total = 0, 0"),
 }

@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import finding, site_of, source_text
+from traindx.analysis.program.training.claims import each_place, finding, site_of, source_text
 from traindx.analysis.program.training.normalisation import other_normalisations
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -30,7 +29,6 @@ def check(run: Run) -> Findings:
         names = [v.called("the transform") for v in (found.train, found.held)]
         yield finding(
             f"`{names[0]}` and `{names[1]}` normalise differently: the second {how}",
-            "preprocessing-mismatch",
             (found.first, f"training: {source_text(found.first)}"),
             (second or found.held, f"held-out data: {how}"),
             at=second or found.held,

@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import finding, node_of, shown
+from traindx.analysis.program.training.claims import each_place, finding, node_of, shown
 from traindx.analysis.program.training.empty_feeds import empty_feeds
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -29,14 +28,13 @@ def check(run: Run) -> Findings:
         loader = found.feed.loader
         yield finding(
             f"`{found.feed.name}` gives no batch: {found.reason}",
-            "empty-validation",
             (shown(found.feed.dataset, loader), found.reason),
             (loader, "it is read here"),
             at=loader,
         )
 
 
-_PROGRAM = """
+_program = template("""
 import csv
 import numpy as np
 
@@ -46,7 +44,7 @@ held_out = set(np.random.default_rng(0).permutation(60)[:12].tolist())
 model = nn.Linear(4, 2)
 optimizer = torch.optim.Adam(model.parameters())
 train_loader = DataLoader(train, batch_size=8, shuffle=True, collate_fn=collate)
-val_loader = DataLoader(val, batch_size=8, collate_fn=collate{more})
+val_loader = DataLoader(val, batch_size=8, collate_fn=collate{more:})
 for epoch in range(5):
     model.train()
     for x, y in train_loader:
@@ -57,18 +55,10 @@ for epoch in range(5):
     with torch.no_grad():
         for x, y in val_loader:
             right = (model(x).argmax(1) == y).sum()
-"""
+""")
 _LISTS = """
 train = [r for r in rows if {id} not in held_out]
 val = [r for r in rows if {id} in held_out]
-"""
-_LOOP = """
-train, val = [], []
-for row in rows:
-    if row["patient"] in held_out:
-        val.append(row)
-    else:
-        train.append(row)
 """
 _ENUM = """
 import json
@@ -82,7 +72,6 @@ rows = [json.loads(line) for line in open("rows.jsonl")]
 train = [r for r in rows if r["part"] != Part.TEST]
 val = [r for r in rows if r["part"] == Part.TEST{value}]
 """
-_program = template(_PROGRAM, "split", more="")
 
 FIRES = {
     "a slice behind the last row": _program("cut = len(rows)\ntrain, val = rows[:cut], rows[cut:]"),
@@ -90,7 +79,14 @@ FIRES = {
         "train, val = torch.utils.data.random_split(rows, [95, 5])", ", drop_last=True"
     ),
     "texts of a CSV file in a set of numbers": _program(_LISTS.format(id='r["patient"]')),
-    "in a loop": _program(_LOOP),
+    "in a loop": _program("""
+train, val = [], []
+for row in rows:
+    if row["patient"] in held_out:
+        val.append(row)
+    else:
+        train.append(row)
+"""),
     "an enumeration's member and a text": _program(_ENUM.format(value="")),
     "numbers written as texts": _program(
         'held_out = {"3", "7"}\n'

@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding, source_text
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import finding, program_of, source_text
 from traindx.analysis.program.training.splits import repeated_before
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
@@ -32,7 +31,6 @@ def check(run: Run) -> Findings:
             name = division.whole.called("the data")
             yield finding(
                 f"Examples are repeated before `{name}` is split: copies are in both parts",
-                "data-leakage",
                 (found, f"`{source_text(found)}` draws examples again"),
                 (division.place, "the data are split only here"),
             )

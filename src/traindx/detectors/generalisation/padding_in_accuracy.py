@@ -1,13 +1,10 @@
-from traindx.analysis.program.training.claims import finding, node_of
+from traindx.analysis.program.training.claims import each_place, finding, node_of
 from traindx.analysis.program.training.padded_metrics import padded_metrics
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "metric-bug"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("metric-bug",))
 def check(run: Run) -> Findings:
     """Token accuracy counts padding that is labelled -100 as errors.
 
@@ -29,45 +26,39 @@ def check(run: Run) -> Findings:
     for found in each_place(run, padded_metrics, lambda found: node_of(found.compared)):
         yield finding(
             f"The accuracy counts labels of {found.mark}, which are padding, as errors",
-            CAUSE,
             (found.compared, f"no prediction equals {found.mark}"),
         )
 
 
-_PROGRAM = """
-import torch
-from torch import nn
+_program = template("""
 from torch.nn.utils.rnn import pad_sequence
-from torch.utils.data import DataLoader
 
 def collate(rows):
     x, y = zip(*rows)
-    return pad_sequence(x), pad_sequence(y, padding_value={pad})
+    return pad_sequence(x), pad_sequence(y, padding_value={pad:-100})
 
 model = nn.Sequential(nn.Embedding(50, 16), nn.Linear(16, 5))
 right = count = 0
 with torch.no_grad():
     for x, y in DataLoader(rows, batch_size=8, collate_fn=collate):
         guess = model(x).argmax(-1)
-        {measure}
-"""
-_program = template(_PROGRAM, pad="-100", measure="print((guess == y).float().mean())")
-_TRAINER = """
+        {measure:print((guess == y).float().mean())}
+""")
+_trainer = template("""
 import numpy as np
 from transformers import DataCollatorForTokenClassification, Trainer
 
 def scores(pair):
     logits, labels = pair
     guess = np.argmax(logits, axis=-1)
-    {mask}
+    {mask:pass}
     return {{"accuracy": (guess == labels).mean()}}
 trainer = Trainer(
     model, args, train_dataset=train, eval_dataset=val, compute_metrics=scores,
-    data_collator={collator},
+    data_collator={collator:DataCollatorForTokenClassification(tokenizer)},
 )
 trainer.train()
-"""
-_trainer = template(_TRAINER, mask="pass", collator="DataCollatorForTokenClassification(tokenizer)")
+""")
 
 FIRES = {
     "a mean over padded labels": _program(),

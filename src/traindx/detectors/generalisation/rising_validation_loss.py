@@ -1,19 +1,9 @@
 import numpy as np
 
-from traindx.analysis.metrics.validation import (
-    CLEAR,
-    begins_anew,
-    cite_accuracies_apart,
-    cite_train_gain,
-    metric_says,
-    turn_of,
-    validation_losses,
-)
+from traindx.analysis.metrics.validation import Turned, turned_loss, validation_losses
 from traindx.examples import decay, flat, join, logged
-from traindx.model.run import Series
-from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding, suggested
+from traindx.registry import Finding, Findings, Run, Strength, detector, finding, suggested
 
-MUCH_WORSE = 1.5  # times its best: what a held accuracy does not excuse
 FROM_THE_START = suggested(
     moderate="overfitting distribution-shift",
     weak="preprocessing-mismatch validation-in-train-mode",
@@ -44,47 +34,29 @@ def check(run: Run) -> Findings:
     """
     if run.objective() is None:
         return
-    found = [f for s in validation_losses(run) if (f := _judge(run, s)) is not None]
+    turns = [t for s in validation_losses(run) if (t := turned_loss(run, s)) is not None]
+    found = [_judge(turned) for turned in turns]
     if found:
         yield max(found, key=lambda f: (f.shows is not None, f.strength.rank))
 
 
-def _judge(run: Run, val: Series) -> Finding | None:
-    finite = val.finite()
-    train = run.get(val.name.replace("/val", "/train", 1)) or run.objective()
-    turn = turn_of(finite)
-    if turn is None or train is None or begins_anew(train.finite(), finite, turn):
-        return None
-    gain = cite_train_gain(train.finite(), finite, turn)
-    if gain is None:
-        return None
-    best, end = float(finite.values[turn]), float(np.median(finite.values[-2:]))
-    verdict, metric = metric_says(run, finite)
-    says = (
-        f"{finite.origin.name} rose by {100 * (end / best - 1):.0f} % from its minimum {best:.4g} "
-        f"at {finite.when(turn)} to {end:.4g}"
-    )
-    evidence = (cite(finite, says, turn, -1, best=best, end=end), gain, *metric)
-    claim = f"The validation loss rises from {finite.when(turn)} on, while the training loss falls"
-    apart = cite_accuracies_apart(run, turn / len(finite)) if end > MUCH_WORSE * best else ()
-    if verdict == "better" and apart:
-        verdict, evidence = "worse", (*evidence, *apart)
-    if verdict == "better":
+def _judge(turned: Turned) -> Finding:
+    since = turned.val.when(turned.at)
+    claim = f"The validation loss rises from {since} on, while the training loss falls"
+    if turned.verdict == "better":
         return finding(
             f"{claim}, but the validation metric holds",
             {"overfitting": Strength.WEAK},
-            *evidence,
+            *turned.evidence,
             strength=Strength.WEAK,
             is_symptom=False,
         )
-    is_clear = verdict == "worse" or end > CLEAR * best
-    from_the_start = turn == 0
     return finding(
         claim,
-        FROM_THE_START if from_the_start else {"overfitting": Strength.STRONG},
-        *evidence,
-        strength=Strength.STRONG if is_clear else Strength.MODERATE,
-        shows="overfitting" if is_clear and not from_the_start else None,
+        FROM_THE_START if turned.at == 0 else {"overfitting": Strength.STRONG},
+        *turned.evidence,
+        strength=Strength.STRONG if turned.is_clear else Strength.MODERATE,
+        shows="overfitting" if turned.is_clear and turned.at > 0 else None,
     )
 
 

@@ -1,7 +1,6 @@
 from traindx.analysis.recordings.loss_labels import class_change, class_words
 from traindx.analysis.recordings.observations import terms_in
-from traindx.examples import recorded, sampled
-from traindx.model.recording import LossInput
+from traindx.examples import LossInput, recorded, sampled
 from traindx.registry import Findings, Run, detector, finding, suggested
 
 CAUSE = "catastrophic-forgetting"

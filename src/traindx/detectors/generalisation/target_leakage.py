@@ -1,7 +1,6 @@
-from traindx.analysis.program.training.claims import finding, source_text
+from traindx.analysis.program.training.claims import finding, program_of, source_text
 from traindx.analysis.program.training.encoded_targets import encoded_targets
 from traindx.analysis.program.training.leaked_targets import leaked_targets
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -32,7 +31,6 @@ def check(run: Run) -> Findings:
     for leak in (x for story in program_of(run).stories for x in leaked_targets(story)):
         yield finding(
             f"The features hold the target: {leak.says}",
-            "data-leakage",
             (leak.at, leak.says),
             (leak.pair, "features and targets side by side"),
         )
@@ -40,25 +38,23 @@ def check(run: Run) -> Findings:
     for encoded in (x for story in program_of(run).stories for x in encoded_targets(story)):
         yield finding(
             f"The features hold means of all targets: `{source_text(encoded.statistic)}`",
-            "data-leakage",
             (encoded.statistic, "computed of rows that are held out later, too"),
             (encoded.pair, "some of the rows, with features that have it"),
         )
         return
 
 
-_PROGRAM = """
+_program = template("""
 import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
 table = pd.read_csv("houses.csv")
-{made}
+{made:}
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2)
-{after}
+{after:pass}
 loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(X_train, y_train))
-"""
-_program = template(_PROGRAM, made="", after="pass")
+""")
 _APART = 'y = table["price"].values\nX = table.drop(columns="price").values'
 _SOME = 'y = table["price"].values\nX = table[["area", "mean"]].values'
 

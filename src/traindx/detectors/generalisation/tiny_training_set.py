@@ -1,12 +1,9 @@
 from traindx.analysis.metrics.validation import stays_behind
-from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.training.claims import cite as cite_source
-from traindx.analysis.program.training.claims import source_text
+from traindx.analysis.program.training.claims import each_place, source_text
 from traindx.analysis.program.training.loaders import training_subsets
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import decay, make_run
-from traindx.model.run import Series
-from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 CAUSE = "overfitting"
 HANDFUL = 100  # examples
@@ -42,21 +39,19 @@ def check(run: Run) -> Findings:
         run, training_subsets, lambda subset: (subset[0].node, subset[1])
     ):
         if count <= HANDFUL:
-            yield _finding(event, count, train, val)
+            behind = (
+                f"{val.origin.name} ends at {val.last:.4g}, {train.origin.name} at {train.last:.4g}"
+            )
+            yield finding(
+                f"Only {count} different training examples are used, and the validation loss stays "
+                "above the training loss",
+                {CAUSE: Strength.STRONG},
+                cite_source(event, f"`{source_text(event)}` keeps {count} different examples"),
+                cite(val, behind, -1, val=val.last, train=train.last),
+                onset=val.steps[0],
+                place=event.location,
+            )
             return
-
-
-def _finding(event: ProgramEvent, count: int, train: Series, val: Series) -> Finding:
-    behind = f"{val.origin.name} ends at {val.last:.4g}, {train.origin.name} at {train.last:.4g}"
-    return finding(
-        f"Only {count} different training examples are used, and the validation loss stays "
-        "above the training loss",
-        {CAUSE: Strength.STRONG},
-        cite_source(event, f"`{source_text(event)}` keeps {count} different examples"),
-        cite(val, behind, -1, val=val.last, train=train.last),
-        onset=val.steps[0],
-        place=event.location,
-    )
 
 
 def _run(code: str, ends: float = 0.3) -> Run:

@@ -1,7 +1,6 @@
-from traindx.analysis.program.training.claims import finding, node_of
+from traindx.analysis.program.training.claims import each_place, finding, node_of
 from traindx.analysis.program.training.own_lookups import own_lookups
 from traindx.analysis.program.training.preparation import own_statistics, unlike_preparations
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -34,7 +33,6 @@ def check(run: Run) -> Findings:
         ways = ("Training", "held-out") if unlike.is_in_training else ("Held-out", "training")
         yield finding(
             f"{ways[0]} data go through `{unlike.step}` and {ways[1]} data do not",
-            CAUSE,
             (unlike.site, "one of them goes through this"),
             (unlike.held.loader, "the held-out data are read here"),
             at=unlike.held.loader,
@@ -42,14 +40,12 @@ def check(run: Run) -> Findings:
     for own in each_place(run, own_statistics, lambda own: node_of(own.statistic)):
         yield finding(
             f"`{own.held.name}` is scaled by its own statistics, not those of training",
-            CAUSE,
             (own.statistic, "computed anew of each dataset"),
             (own.held.loader, "held-out data are read here"),
         )
     for lookup in each_place(run, own_lookups, lambda found: node_of(found.learnt)):
         yield finding(
             f"The inputs of `{lookup.held.name}` are {lookup.says}, not as in training",
-            CAUSE,
             (lookup.learnt, "learnt from the held-out data themselves"),
             (lookup.trained, "and from the training data for training"),
         )

@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.wrong_modes import (
     EvalModeTraining,
     PartInEvalMode,
@@ -7,8 +6,7 @@ from traindx.analysis.program.training.wrong_modes import (
     training_in_eval_mode,
 )
 from traindx.examples import script, template
-from traindx.model.findings import Finding, Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, detector
 
 
 @detector(needs=("source",), suggests=("training-in-eval-mode",))
@@ -45,7 +43,6 @@ def _as_loaded(found: EvalModeTraining) -> Finding:
     layers = ", ".join(found.layers)
     return finding(
         f"`{found.name}` trains in evaluation mode, as from_pretrained gives it ({layers})",
-        "training-in-eval-mode",
         (found.model, "from_pretrained puts the model into evaluation mode"),
         (found.event, "and no train() before this training step"),
         at=found.event,
@@ -59,7 +56,6 @@ def _left_in_eval(found: EvalModeTraining) -> Finding:
     layers = f" ({', '.join(found.layers)})" if found.layers else ""
     return finding(
         f"`{name}` trains after `{name}.eval()`{layers}",
-        "training-in-eval-mode",
         (at, f"{name} is put into evaluation mode here"),
         (found.event, "and no train() before this training step"),
         patch=found.patch(),
@@ -70,7 +66,6 @@ def _part_left_in_eval(found: PartInEvalMode) -> Finding:
     name = found.setting.text
     return finding(
         f"`{name}` trains in evaluation mode ({', '.join(found.layers)}), as a part of the model",
-        "training-in-eval-mode",
         (found.setting, f"{name} is put into evaluation mode here"),
         (found.earlier, "for this pass, and not back"),
         (found.event, "it is still in evaluation mode in this training step"),
@@ -107,13 +102,13 @@ _program = template(
     top="pass",
     layer="Dropout()",
 )
-_HIDDEN = """
+_hidden = template("""
 from losses import score_matching
 
 def run(net, batches, test_batch):
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
     for step, batch in enumerate(batches):
-        {top}
+        {top:pass}
         loss = score_matching(net, batch)
         optimizer.zero_grad()
         loss.backward()
@@ -122,9 +117,8 @@ def run(net, batches, test_batch):
             net.eval()
             with torch.no_grad():
                 test_loss = score_matching(net, test_batch)
-            {after}
-"""
-_hidden = template(_HIDDEN, top="pass", after="pass")
+            {after:pass}
+""")
 _EVERY = """
 def validate():
     model.eval()
@@ -139,16 +133,14 @@ for epoch in range(3):
             validate()
 """
 _every = template(_MODEL + _EVERY + _STEP, back="pass", layer="Dropout()")
-_PART = """
+_part = template("""
 import lightning as L
-import torch
-from torch import nn
 
 def width_of(body):
     body.eval()
     with torch.no_grad():
         width = body(torch.zeros(1, 8)).shape[1]
-    {back}
+    {back:pass}
     return width
 
 class Net(L.LightningModule):
@@ -161,11 +153,10 @@ class Net(L.LightningModule):
     def training_step(self, batch, index):
         return nn.functional.cross_entropy(self(batch[0]), batch[1])
     def configure_optimizers(self):
-        return torch.optim.Adam(self.{trained}parameters())
+        return torch.optim.Adam(self.{trained:}parameters())
 
 L.Trainer().fit(Net(), loader)
-"""
-_part = template(_PART, back="pass", trained="")
+""")
 
 FIRES = {
     "a part that was asked for its width": _part(),
@@ -175,31 +166,6 @@ FIRES = {
     "eval before the loop": _program("model.eval()", "pass"),
     "every so many batches": _every(),
 }
-
-_TRIALS = """
-import torch
-from dgl.nn import GraphConv
-from torch import nn
-
-class Net(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.width, self.conv = width, GraphConv(width, 2)
-        self.drop = nn.Dropout()
-    def forward(self, g, x):
-        return self.drop(self.conv(g, x))
-
-for width in widths:
-    model = Net(width)
-    optimizer = torch.optim.Adam(model.parameters())
-    for epoch in range(9):
-        model.train()
-        for g, x, y in train_loader:
-            optimizer.zero_grad()
-            nn.functional.cross_entropy(model(g, x), y).backward()
-            optimizer.step()
-        model.eval()
-"""
 _ATTACK = """
 def attack(x, y):
     noise = torch.zeros_like(x).requires_grad_(True)
@@ -219,7 +185,28 @@ SILENT = {
     "near miss: an attack in evaluation mode": template(_MODEL + _ATTACK + _STEP)(
         layer="Dropout()"
     ),
-    "near miss: a new model of the same width for each trial": script(_TRIALS),
+    "near miss: a new model of the same width for each trial": script("""
+from dgl.nn import GraphConv
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.width, self.conv = width, GraphConv(width, 2)
+        self.drop = nn.Dropout()
+    def forward(self, g, x):
+        return self.drop(self.conv(g, x))
+
+for width in widths:
+    model = Net(width)
+    optimizer = torch.optim.Adam(model.parameters())
+    for epoch in range(9):
+        model.train()
+        for g, x, y in train_loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(g, x), y).backward()
+            optimizer.step()
+        model.eval()
+"""),
     "near miss: back in training mode for every batch": _hidden("net.train()"),
     "near miss: the last validation ends the run": _hidden(after="return"),
     "every so many batches, and back": _every("model.train()"),

@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.repeated_data import repeated_data
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
@@ -32,30 +31,22 @@ def check(run: Run) -> Findings:
     for found in each_place(run, repeated_data, lambda found: found.node):
         yield finding(
             f"`{found.name}` holds training data: {found.says}",
-            "evaluating-on-training-data",
             (found.place, f"{found.name}: {found.says}"),
             at=found.held,
         )
 
 
-_PROGRAM = """
+_program = template("""
 from torchvision import datasets
 
-train_set = {data}
-{made}
+train_set = {data:datasets.MNIST("data", train=True)}
+{made:}
 train_loader = DataLoader(train_set, batch_size=32, shuffle=True)
-val_loader = {val}
-{then}
-"""
-_program = template(
-    _PROGRAM,
-    val="DataLoader(train_set, batch_size=32)",
-    made="",
-    data='datasets.MNIST("data", train=True)',
-    then="",
-)
+val_loader = {val:DataLoader(train_set, batch_size=32)}
+{then:}
+""")
 _OF_ITS_OWN = "DataLoader(val_set, batch_size=32)"
-_FORGOTTEN = """
+_forgotten = template("""
 import numpy as np
 
 class Rows(Dataset):
@@ -63,7 +54,7 @@ class Rows(Dataset):
         table = np.load("rows.npy")
         order = np.random.default_rng(seed).permutation(len(table))
         cut = int(0.8 * len(order))
-        keep = {keep}
+        keep = {keep:order[:cut] if train else order[cut:]}
         self.x, self.y = torch.tensor(table[keep, 1:]), torch.tensor(table[keep, 0])
 
     def __len__(self):
@@ -77,7 +68,7 @@ class Rows(Dataset):
 
 class Noisy(Rows):
     def __init__(self, train=True):
-        super().__init__({handed})
+        super().__init__({handed:})
         self.augment = train
 
     def load(self, i):
@@ -86,18 +77,19 @@ class Noisy(Rows):
 
 train_loader = DataLoader(Noisy(train=True), 32, shuffle=True)
 val_loader = DataLoader(Noisy(train=False), 32)
-"""
-_forgotten = template(_FORGOTTEN, handed="", keep="order[:cut] if train else order[cut:]")
+""")
 
 FIRES = {
     "a split that is not handed on": _forgotten(),
-    "a split that is asked for and not taken": _forgotten("train=train", "order[:cut]"),
-    "the same loader": _program("train_loader"),
+    "a split that is asked for and not taken": _forgotten(handed="train=train", keep="order[:cut]"),
+    "the same loader": _program(val="train_loader"),
     "the same dataset": _program(),
     "the same tensors": _program(
-        "DataLoader(TensorDataset(x, y))\ntrain_loader = DataLoader(TensorDataset(x, y))"
+        val="DataLoader(TensorDataset(x, y))\ntrain_loader = DataLoader(TensorDataset(x, y))"
     ),
-    "the training split": _program(_OF_ITS_OWN, 'val_set = datasets.MNIST("data", train=True)'),
+    "the training split": _program(
+        val=_OF_ITS_OWN, made='val_set = datasets.MNIST("data", train=True)'
+    ),
 }
 
 _DRAWN = """
@@ -107,22 +99,15 @@ class Sums(Dataset):
 
 train_set = Sums()
 """
-_GRAPH = """
-from dgl.dataloading import DataLoader
-
-graph = load_graph()
-train_loader = DataLoader(graph, {"user": train_nodes})
-val_loader = DataLoader(graph, {"user": val_nodes})
-"""
 
 SILENT = {
-    "near miss: a split that is handed on": _forgotten("train=train"),
-    "near miss: another seed": _forgotten("seed=int(train)"),
+    "near miss: a split that is handed on": _forgotten(handed="train=train"),
+    "near miss: another seed": _forgotten(handed="seed=int(train)"),
     "near miss: to debug": _program(
-        "DataLoader(val_set)\nif args.debug:\n    val_loader = train_loader"
+        val="DataLoader(val_set)\nif args.debug:\n    val_loader = train_loader"
     ),
     "near miss: the same loader until there is another": _program(
-        "train_loader\nif args.val:\n    val_loader = DataLoader(load(args.val))"
+        val="train_loader\nif args.val:\n    val_loader = DataLoader(load(args.val))"
     ),
     "near miss: one dataset that is switched": _program(
         data='News("news.csv")', then='train_set.set_split("val")'
@@ -132,15 +117,23 @@ SILENT = {
     ),
     "near miss: examples that are drawn anew": _program(made=_DRAWN),
     "near miss: the training split of another dataset": _program(
-        _OF_ITS_OWN, 'val_set = datasets.USPS("data", train=True)'
+        val=_OF_ITS_OWN, made='val_set = datasets.USPS("data", train=True)'
     ),
-    "the test split": _program(_OF_ITS_OWN, 'val_set = datasets.MNIST("data", train=False)'),
+    "the test split": _program(
+        val=_OF_ITS_OWN, made='val_set = datasets.MNIST("data", train=False)'
+    ),
     "near miss: other tensors": _program(
-        "DataLoader(TensorDataset(x_val, y))\ntrain_loader = DataLoader(TensorDataset(x, y))"
+        val="DataLoader(TensorDataset(x_val, y))\ntrain_loader = DataLoader(TensorDataset(x, y))"
     ),
-    "near miss: a loader of another library, with other nodes of one graph": script(_GRAPH),
-    "near miss: other indices": _program("DataLoader(train_set, sampler=val_sampler)"),
+    "near miss: a loader of another library, with other nodes of one graph": script("""
+from dgl.dataloading import DataLoader
+
+graph = load_graph()
+train_loader = DataLoader(graph, {"user": train_nodes})
+val_loader = DataLoader(graph, {"user": val_nodes})
+"""),
+    "near miss: other indices": _program(val="DataLoader(train_set, sampler=val_sampler)"),
     "near miss: a random split": _program(
-        _OF_ITS_OWN, "train_set, val_set = random_split(train_set, [0.9, 0.1])"
+        val=_OF_ITS_OWN, made="train_set, val_set = random_split(train_set, [0.9, 0.1])"
     ),
 }

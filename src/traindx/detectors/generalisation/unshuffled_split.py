@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding, source_text
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import finding, program_of, source_text
 from traindx.analysis.program.training.splits import cut_by_class
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
@@ -29,7 +28,6 @@ def check(run: Run) -> Findings:
         name = division.whole.called("the data")
         yield finding(
             f"`{name}` is sorted by label and then cut in two: each part has its own classes",
-            "distribution-shift",
             (order, "in the order of the labels"),
             (division.tail, f"`{source_text(division.tail)}`: the later classes"),
             at=division.whole,
@@ -37,21 +35,20 @@ def check(run: Run) -> Findings:
         return
 
 
-_PROGRAM = """
+_program = template("""
 images, labels = load()
-order = {order}
+order = {order:}
 images, labels = images[order], labels[order]
-{then}
+{then:}
 train = torch.utils.data.TensorDataset(images[:1000], labels[:1000])
-test = torch.utils.data.TensorDataset(images[{start}:], labels[{start}:])
+test = torch.utils.data.TensorDataset(images[{start:1000}:], labels[{start}:])
 model = nn.Linear(8, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for data, target in torch.utils.data.DataLoader(train, shuffle=True):
     optimizer.zero_grad()
     nn.functional.cross_entropy(model(data), target).backward()
     optimizer.step()
-"""
-_program = template(_PROGRAM, order="", then="", start="1000")
+""")
 
 FIRES = {
     "a method": _program("labels.argsort()"),

@@ -1,12 +1,10 @@
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import cite, finding, program_of
 from traindx.analysis.program.training.wrong_modes import (
     TrainModeEvaluation,
     evaluation_in_train_mode,
 )
 from traindx.examples import template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("validation-in-train-mode",))
@@ -45,26 +43,25 @@ def _finding(found: TrainModeEvaluation) -> Finding:
     return finding(
         f"The {evaluation.split or 'evaluation'} {evaluation.form} runs {name} in training mode: "
         f"{', '.join(found.layers)} {behave} as in training",
-        "validation-in-train-mode",
         *evidence,
         at=found.place,
         patch=found.patch(),
     )
 
 
-_PROGRAM = """
-{helper}
+_program = template("""
+{helper:}
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.fc = nn.Linear(4, 2)
-        self.drop = nn.{layer}
+        self.drop = nn.{layer:Dropout(0.5)}
 
     def forward(self, x):
         return self.drop(self.fc(x))
 
-    {method}
-model = {model}
+    {method:}
+model = {model:Net()}
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for epoch in range(3):
     model.train()
@@ -72,28 +69,19 @@ for epoch in range(3):
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(data), target).backward()
         optimizer.step()
-    {validation}
-    with {context}:
+    {validation:pass}
+    with {context:torch.no_grad()}:
         for data, target in val_loader:
             output = model(data)
-"""
-_program = template(
-    _PROGRAM,
-    validation="pass",
-    layer="Dropout(0.5)",
-    model="Net()",
-    method="",
-    helper="",
-    context="torch.no_grad()",
-)
-_AT_ONCE = """
+""")
+_at_once = template("""
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.fc = nn.Linear(4, 2)
 
     def forward(self, x):
-        return self.fc(F.dropout(x, 0.5{training}))
+        return self.fc(F.dropout(x, 0.5{training:, training=self.training}))
 
 def main():
     model = Net()
@@ -103,18 +91,12 @@ def main():
         optimizer.zero_grad()
         F.cross_entropy(model(x)[train_nodes], labels[train_nodes]).backward()
         optimizer.step()
-        {mode}
+        {mode:pass}
         with torch.no_grad():
-            {scores}
+            {scores:loss_val = F.cross_entropy(model(x)[val_nodes], labels[val_nodes])}
 
 main()
-"""
-_at_once = template(
-    _AT_ONCE,
-    mode="pass",
-    scores="loss_val = F.cross_entropy(model(x)[val_nodes], labels[val_nodes])",
-    training=", training=self.training",
-)
+""")
 _EVALUATING = """
 from contextlib import contextmanager
 
@@ -135,11 +117,13 @@ _TRAIN = """
 
 
 def _own_train(call: str, model: str = "Net()") -> Run:
-    return _program("model.eval()", model=model, method=_TRAIN.format(call=call))
+    return _program(validation="model.eval()", model=model, method=_TRAIN.format(call=call))
 
 
 def _torchvision(maker: str, validation: str = "pass") -> Run:
-    return _program(validation, model=f"torchvision.models.{maker}", helper="import torchvision")
+    return _program(
+        validation=validation, model=f"torchvision.models.{maker}", helper="import torchvision"
+    )
 
 
 FIRES = {
@@ -148,10 +132,12 @@ FIRES = {
     "a train of its own sets training": _own_train("super().train(True)"),
     "dropout stays on": _program(),
     "only another model is put into evaluation mode": _program(
-        "teacher = load(settings); teacher.eval()"
+        validation="teacher = load(settings); teacher.eval()"
     ),
-    "only a copy of it is": _program("ema = copy.deepcopy(model); ema.eval()"),
-    "only others of a loop are": _program("for m in (nn.Linear(2, 2), teacher()): m.eval()"),
+    "only a copy of it is": _program(validation="ema = copy.deepcopy(model); ema.eval()"),
+    "only others of a loop are": _program(
+        validation="for m in (nn.Linear(2, 2), teacher()): m.eval()"
+    ),
     "batch norm stays on": _program(layer="BatchNorm1d(2)"),
     "all validation data at once": _at_once(),
 }
@@ -161,20 +147,22 @@ SILENT = {
     "near miss: a model of torchvision without modes": _torchvision("vit_b_16()"),
     "near miss: a train of its own hands the mode on": _own_train("super().train(mode)"),
     "near miss: by name, in a part": _own_train("super().train(mode=mode)", "nn.Sequential(Net())"),
-    "eval before the loop": _program("model.eval()"),
-    "near miss: train(False)": _program("model.train(False)"),
-    "near miss: train(mode=False)": _program("model.train(mode=False)"),
-    "near miss: a loop over several models": _program("for m in (model, head): m.eval()"),
-    "near miss: such a loop in one line": _program("[m.eval() for m in everything]"),
-    "near miss: a container": _program("nn.ModuleList([model, head]).eval()"),
-    "near miss: a container under a name": _program(
-        "parts = nn.ModuleDict({'net': model})\n    parts.eval()"
+    "eval before the loop": _program(validation="model.eval()"),
+    "near miss: train(False)": _program(validation="model.train(False)"),
+    "near miss: train(mode=False)": _program(validation="model.train(mode=False)"),
+    "near miss: a loop over several models": _program(
+        validation="for m in (model, head): m.eval()"
     ),
-    "near miss: a function out of sight": _program("set_mode([model], 'eval')"),
+    "near miss: such a loop in one line": _program(validation="[m.eval() for m in everything]"),
+    "near miss: a container": _program(validation="nn.ModuleList([model, head]).eval()"),
+    "near miss: a container under a name": _program(
+        validation="parts = nn.ModuleDict({'net': model})\n    parts.eval()"
+    ),
+    "near miss: a function out of sight": _program(validation="set_mode([model], 'eval')"),
     "near miss: a context of its own": _program(
         helper=_EVALUATING, context="torch.no_grad(), evaluating(model)"
     ),
-    "eval before all data at once": _at_once("model.eval()"),
+    "eval before all data at once": _at_once(mode="model.eval()"),
     "near miss: targets without gradients": _at_once(scores="soft = model(train_x)"),
     "near miss: a pass of nobody knows what": _at_once(scores="z = model(x)"),
     "near miss: dropout that samples predictions": _at_once(

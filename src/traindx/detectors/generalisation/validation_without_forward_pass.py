@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.kinds import names_of
-from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.unrun_models import unrun_models
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
@@ -33,42 +32,25 @@ def check(run: Run) -> Findings:
         yield finding(
             f"The loss in `{loss.function_name}` compares `{names[0]}` with `{names[1]}`, "
             "and neither comes from the model",
-            "metric-bug",
             (loss, "neither is an output of the model"),
             (found.loop.run.site, f"{found.mode.text} does not run in this loop"),
         )
 
 
-_LOOP = """
+_loop = template("""
 @torch.no_grad()
 def validate(model, criterion, loader, prepare):
     model.eval()
     total = 0.0
-    {made}
+    {made:pass}
     for batch in loader:
         inputs, targets = prepare(batch)
         {line}
         total += loss.item()
     return total / len(loader)
-"""
-_loop = template(_LOOP, "line", made="pass")
-
-_GATHERED = """
-@torch.no_grad()
-def validate(model, criterion, loader):
-    model.eval()
-    found, total = [], 0.0
-    for x, y in loader:
-        found.append((model(x), y))
-    for a, b in found:
-        total += criterion(a, b).item()
-    return total
-"""
+""")
 
 _OWN_CLASS = """
-import torch
-import torch.nn.functional as F
-
 class Evaluator:
     def __init__(self, net, batches):
         self.net, self.batches = net, batches
@@ -92,7 +74,17 @@ SILENT = {
     "near miss: the outputs under the name of the inputs": _loop(
         "inputs = model(inputs); loss = criterion(inputs, targets)"
     ),
-    "near miss: outputs that were gathered before": script(_GATHERED),
+    "near miss: outputs that were gathered before": script("""
+@torch.no_grad()
+def validate(model, criterion, loader):
+    model.eval()
+    found, total = [], 0.0
+    for x, y in loader:
+        found.append((model(x), y))
+    for a, b in found:
+        total += criterion(a, b).item()
+    return total
+"""),
     "near miss: a step that may run the model": _loop(
         "inputs, targets = run_step(batch); loss = criterion(inputs, targets)"
     ),

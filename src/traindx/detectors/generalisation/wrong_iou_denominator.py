@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import finding, source_text
+from traindx.analysis.program.training.claims import each_place, finding, source_text
 from traindx.analysis.program.training.overlap_scores import halved_overlaps
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
@@ -27,22 +26,20 @@ def check(run: Run) -> Findings:
     for event in each_place(run, halved_overlaps, lambda found: found.node):
         yield finding(
             "The overlap is divided by the sum of both areas: a perfect prediction scores 0.5",
-            "metric-bug",
             (event, f"`{source_text(event)}`"),
         )
 
 
-_METRIC = """
+_metric = template("""
 def overlap(model, loader):
     found = []
     for image, mask in loader:
         pred = model(image) > 0
         hit = (pred & mask).sum()
-        found.append({value})
+        found.append({value:})
     return sum(found) / len(found)
-"""
-_metric = template(_METRIC, value="")
-_GROWN = """
+""")
+_grown = template("""
 class Score:
     def __init__(self, classes):
         self.hit = torch.zeros(classes)
@@ -55,16 +52,15 @@ class Score:
         self.real += torch.bincount(true.flatten())
 
     def value(self):
-        both = self.found + self.real{less}
+        both = self.found + self.real{less:}
         return self.hit / both.clamp(min=1)
 
 score = Score(3)
 for image, true in test_loader:
     score.add(model(image).argmax(1), true)
 print(score.value())
-"""
-_grown = template(_GROWN, less="")
-_MATRIX = """
+""")
+_matrix = template("""
 import numpy as np
 
 def scores(model, loader, classes):
@@ -73,9 +69,8 @@ def scores(model, loader, classes):
         guess = model(x).argmax(1)
         np.add.at(matrix, (y.numpy().ravel(), guess.numpy().ravel()), 1)
     hit = np.diag(matrix)
-    return (hit / (matrix.sum(0) + matrix.sum(axis=1){less})).mean()
-"""
-_matrix = template(_MATRIX, less="")
+    return (hit / (matrix.sum(0) + matrix.sum(axis=1){less:})).mean()
+""")
 
 FIRES = {
     "of a confusion matrix": _matrix(),

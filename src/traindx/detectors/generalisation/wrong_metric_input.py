@@ -1,8 +1,5 @@
-"""A metric is given something else than it takes it for."""
-
-from traindx.analysis.program.training.claims import finding, source_text
+from traindx.analysis.program.training.claims import finding, program_of, source_text
 from traindx.analysis.program.training.metric_inputs import misread_scores
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -34,12 +31,10 @@ def check(run: Run) -> Findings:
         for found in misread_scores(story):
             if found.event.node not in seen:
                 seen.add(found.event.node)
-                yield finding(
-                    found.says, "metric-bug", (found.event, f"`{source_text(found.event)}`")
-                )
+                yield finding(found.says, (found.event, f"`{source_text(found.event)}`"))
 
 
-_PROGRAM = """
+_program = template("""
 from sklearn.metrics import accuracy_score, precision_score, roc_auc_score
 
 net = nn.Linear(8, 1)
@@ -54,8 +49,7 @@ with torch.no_grad():
         given += {score}.tolist()
         wanted += y.tolist()
 print({metric})
-"""
-_program = template(_PROGRAM, "score", "metric")
+""")
 
 _DECIDED = "(net(x).squeeze(1).sigmoid() > 0.5).int()"
 _RANKED = "net(x).squeeze(1).sigmoid()"

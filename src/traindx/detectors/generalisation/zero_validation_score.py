@@ -1,8 +1,8 @@
 import numpy as np
 
-from traindx.analysis.metrics.scores import ZERO_EVALUATIONS, are_all, last_share
+from traindx.analysis.metrics.scores import ZERO_EVALUATIONS, last_share, nothing_scored
 from traindx.examples import logged, make_run
-from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding, suggested
+from traindx.registry import Findings, Run, Strength, cite, detector, finding, suggested
 
 SCORES = ("accuracy", "em", "f1", "recall", "precision", "map", "bleu", "rouge", "iou", "dice")
 LEARNT = 0.9  # of the training examples, at the end
@@ -39,48 +39,32 @@ def check(run: Run) -> Findings:
     to be. A column for a score that is not computed holds zeros, and whole sequences may all be
     wrong for a while when every part is right nine times out of ten.
     """
-    undefined = _undefined(run)
-    if undefined is not None:
-        yield undefined
-    trained = [s for s in run.matching("accuracy/train*") if last_share(s) >= LEARNT]
-    if not trained:
-        return
-    for kind in SCORES:
-        held = (*run.matching(f"{kind}/val*"), *run.matching(f"{kind}/test*"))
-        if not are_all(held, lambda values: bool((values == 0.0).all())):
-            continue
-        series, best = held[0], trained[0]
-        at_end = f"{best.name} ends at {last_share(best):.0%}"
-        never = f"{series.name} is 0 at all {len(series)} evaluations"
-        yield finding(
-            f"The score {series.name} is 0 at every evaluation, although {at_end}",
-            CANDIDATES,
-            cite(series, never, -1),
-            cite(best, at_end, -1),
-            strength=Strength.MODERATE,
-            onset=series.steps[0],
-        )
-        return
-
-
-def _undefined(run: Run) -> Finding | None:
-    """A score that is always NaN, of a model whose loss is finite."""
     loss = run.main_loss()
-    if loss is None or len(loss) < ZERO_EVALUATIONS or not bool(np.isfinite(loss.values).all()):
-        return None
-    for kind in SCORES:
-        held = run.matching(f"{kind}/*")
-        if not are_all(held, lambda values: bool(np.isnan(values).all())):
-            continue
-        series = held[0]
-        never = f"{series.name} is NaN at all {len(series)} evaluations"
-        claim = (
-            f"The score {series.name} is NaN at every evaluation, although the training loss "
-            "is finite"
+    is_sound = loss is not None and len(loss) >= ZERO_EVALUATIONS and np.isfinite(loss.values).all()
+    undefined = nothing_scored(run, SCORES, ("*",), lambda v: bool(np.isnan(v).all()))
+    if undefined is not None and is_sound:
+        never = f"{undefined.name} is NaN at all {len(undefined)} evaluations"
+        yield finding(
+            f"The score {undefined.name} is NaN at every evaluation, although the training loss is "
+            "finite",
+            UNDEFINED,
+            cite(undefined, never, -1),
+            strength=Strength.MODERATE,
+            onset=undefined.steps[0],
         )
-        cited = cite(series, never, -1)
-        return finding(claim, UNDEFINED, cited, strength=Strength.MODERATE, onset=series.steps[0])
-    return None
+    trained = [s for s in run.matching("accuracy/train*") if last_share(s) >= LEARNT]
+    series = nothing_scored(run, SCORES, ("val*", "test*"), lambda v: bool((v == 0.0).all()))
+    if not trained or series is None:
+        return
+    at_end = f"{trained[0].name} ends at {last_share(trained[0]):.0%}"
+    yield finding(
+        f"The score {series.name} is 0 at every evaluation, although {at_end}",
+        CANDIDATES,
+        cite(series, f"{series.name} is 0 at all {len(series)} evaluations", -1),
+        cite(trained[0], at_end, -1),
+        strength=Strength.MODERATE,
+        onset=series.steps[0],
+    )
 
 
 def _run(scores: tuple[float, ...], trained: float = 0.98, name: str = "em/test") -> Run:

@@ -34,45 +34,32 @@ def check(run: Run) -> Findings:
         yield finding(
             f"`{min(names, key=len, default='the total')}` keeps `{name}` of every step, and with "
             "it the step's graph",
-            "graph-kept-alive",
             (event, f"{name} is kept with its graph here"),
             patch=None if use is None else replace(use, f"{name}.{kept.remedy}"),
         )
 
 
-_LOOP = """
+_loop = template("""
 import collections
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-losses = {losses}
+losses = {losses:[]}
 for epoch in range(10):
     total = 0
     for data, target in loader:
         optimizer.zero_grad()
         loss = criterion(model(data), target)
-        {minimised}.backward()
+        {minimised:loss}.backward()
         optimizer.step()
         {kept}
     print(total / len(loader))
-"""
-_loop = template(_LOOP, "kept", minimised="loss", losses="[]")
-_SUM = """
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for data, targets in loader:
-    optimizer.zero_grad()
-    total = 0
-    for head, target in zip(heads, targets):
-        loss = criterion(head(data), target)
-        total += loss
-    total.backward()
-    optimizer.step()
-"""
+""")
 
 FIRES = {
     "a list that is emptied after the epoch": _loop("losses.append(loss)\n    losses.clear()"),
     "a list that is added to": _loop("losses += [loss]"),
     "detached only after": _loop("total += loss\n        loss.detach_()"),
-    "a part of an accumulation": _loop("losses.append(loss)", "(loss / 4)"),
-    "a scaled loss": _loop("total += loss", "scaler.scale(loss)"),
+    "a part of an accumulation": _loop("losses.append(loss)", minimised="(loss / 4)"),
+    "a scaled loss": _loop("total += loss", minimised="scaler.scale(loss)"),
     "a running total": _loop("total += loss"),
     "a weighted total": _loop("total += loss * data.size(0)"),
     "a list of losses": _loop("losses.append(loss)"),
@@ -87,7 +74,7 @@ SILENT = {
     ),
     "the number is kept": _loop("total += loss.item()"),
     "near miss: a part of an accumulation as a number": _loop(
-        "total += loss.item() / 4", "(loss / 4)"
+        "total += loss.item() / 4", minimised="(loss / 4)"
     ),
     "near miss: detached in place": _loop("loss.detach_()\n        total += loss"),
     "near miss: reduced over the ranks": _loop("loss = mean_of_ranks(loss); total += loss"),
@@ -100,6 +87,16 @@ SILENT = {
         "losses.append(loss)", losses="collections.deque(maxlen=9)"
     ),
     "near miss: detached": _loop("losses.append(loss.detach())"),
-    "near miss: a sum over heads that is trained": script(_SUM),
+    "near miss: a sum over heads that is trained": script("""
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for data, targets in loader:
+    optimizer.zero_grad()
+    total = 0
+    for head, target in zip(heads, targets):
+        loss = criterion(head(data), target)
+        total += loss
+    total.backward()
+    optimizer.step()
+"""),
     "float": _loop("total += float(loss)"),
 }

@@ -1,9 +1,7 @@
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.hoards import kept_outputs, trainer_outputs
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 CAUSE = "evaluation-outputs-kept"
 
@@ -36,7 +34,6 @@ def check(run: Run) -> Findings:
         forward, split = kept.evaluation.forward, kept.evaluation.split
         yield finding(
             f"The {split} loop keeps every output of {forward.text} on the device",
-            CAUSE,
             (kept.event, "the full outputs of each batch are kept here"),
             (forward, "scores for every position and class"),
             strength=Strength.MODERATE,
@@ -45,7 +42,6 @@ def check(run: Run) -> Findings:
     for event in each_place(run, trainer_outputs, lambda event: event.node):
         yield finding(
             "The trainer keeps the logits of the whole evaluation on the device for a metric",
-            CAUSE,
             (event, "compute_metrics gets the scores of every token at every position"),
             strength=Strength.MODERATE,
             is_symptom=False,
@@ -78,7 +74,7 @@ print(validate(val_loader))
 _SCORE = "nn.functional.cross_entropy(torch.cat(found).flatten(0, 1), torch.cat(targets).flatten())"
 _program = template(_PROGRAM, keep="found.append(model(ids))", score=_SCORE)
 
-_IMAGES = """
+_images = template("""
 from accelerate import Accelerator
 
 class Runner:
@@ -98,8 +94,7 @@ class Runner:
         return torch.cat(self.maps)
 
 Runner(test_loader).evaluate()
-"""
-_images = template(_IMAGES, "what")
+""")
 
 _TRAINER = """
 def score(pair):

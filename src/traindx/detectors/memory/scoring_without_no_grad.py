@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import decorate, finding, imports
+from traindx.analysis.program.training.claims import decorate, finding, imports, program_of
 from traindx.analysis.program.training.needless_graphs import needless_scores
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -32,7 +31,6 @@ def check(run: Run) -> Findings:
             yield finding(
                 f"The function {forward.event.function_name} runs {forward.text} while gradients "
                 "are recorded",
-                "evaluation-with-grad",
                 (forward, "a graph is built here, and never used"),
                 patch=decorate(forward, "@torch.no_grad()") if is_torch else None,
                 is_symptom=False,

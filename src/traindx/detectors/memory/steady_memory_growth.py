@@ -3,9 +3,8 @@ from dataclasses import replace
 
 from traindx.analysis.errors.memory_sizes import memory_words
 from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.training.claims import source_text
+from traindx.analysis.program.training.claims import program_of, source_text
 from traindx.analysis.program.training.hoards import hoard_of
-from traindx.analysis.program.training.program import program_of
 from traindx.analysis.recordings.memory_growth import (
     growing_memory,
     has_growing_graph,

@@ -1,8 +1,5 @@
-"""A list or cache keeps batches or examples of every epoch, and nothing is ever let go."""
-
-from traindx.analysis.program.training.claims import finding, source_text
+from traindx.analysis.program.training.claims import each_place, finding, source_text
 from traindx.analysis.program.training.growing_stores import growing_stores
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -31,19 +28,15 @@ def check(run: Run) -> Findings:
         text = source_text(found.event)
         yield finding(
             f"`{text}` {found.says}, and nothing is ever let go",
-            "host-memory-growth",
             (found.event, "what is kept here grows with every epoch"),
             is_symptom=False,
         )
 
 
-_PROGRAM = """
+_program = template("""
 import functools
-import torch
-from torch import nn
-from torch.utils.data import DataLoader, Dataset
 
-{decorator}
+{decorator:}
 def load(index, key):
     return torch.randn(3, 32, 32)
 
@@ -55,7 +48,7 @@ class Images(Dataset):
         return 1000
 
     def __getitem__(self, i):
-        {item}
+        {item:return load(i, 0), i % 10}
 
 data, kept = Images(), []
 model = nn.Sequential(nn.Flatten(), nn.Linear(3072, 10))
@@ -68,13 +61,10 @@ for epoch in range(50):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        {step}
-    {after}
-{last}
-"""
-_program = template(
-    _PROGRAM, decorator="", item="return load(i, 0), i % 10", step="pass", after="pass", last=""
-)
+        {step:pass}
+    {after:pass}
+{last:}
+""")
 _BY_EPOCH = "return load(i, self.epoch), i % 10"
 _TABLE = "self.cache[{key}] = load(i, 0); return self.cache[{key}], i % 10"
 

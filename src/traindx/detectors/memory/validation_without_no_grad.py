@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.needless_graphs import needless_graphs
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
@@ -32,7 +31,6 @@ def check(run: Run) -> Findings:
         forward = found.evaluation.forward
         yield finding(
             f"The {found.evaluation.split} loop runs {forward.text} while gradients are recorded",
-            "evaluation-with-grad",
             (found.loop.run.site, "the loop"),
             (forward, "a graph is built here, and never used"),
             at=forward,
@@ -41,16 +39,16 @@ def check(run: Run) -> Findings:
         )
 
 
-_PROGRAM = """
+_program = template("""
 model = nn.Linear(4, 2)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
-{decorator}
+{decorator:}
 def validate(model, val_loader):
     model.eval()
     correct = 0
     for data, target in val_loader:
-        {forward}
+        {forward:output = model(data)}
         correct += (output.argmax(1) == target).sum().item()
     return correct
 
@@ -60,11 +58,8 @@ for epoch in range(3):
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(data), target).backward()
         optimizer.step()
-    {call}
-"""
-_program = template(
-    _PROGRAM, decorator="", forward="output = model(data)", call="validate(model, val_loader)"
-)
+    {call:validate(model, val_loader)}
+""")
 
 _INLINE = """
 {before}
@@ -90,7 +85,7 @@ def _in_context(context: str, before: str = "") -> Run:
     return _inline(f"with {context}:\n            {_VALIDATION}", before)
 
 
-_BY_PHASE = """
+_by_phase = template("""
 GRADIENTS = {{"train": torch.enable_grad, "{held}": torch.no_grad}}
 model = nn.Linear(4, 2)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -111,8 +106,7 @@ def run(phase):
 for epoch in range(3):
     for phase in ("train", "val"):
         run(phase)
-"""
-_by_phase = template(_BY_PHASE, "held")
+""")
 
 _LATER = """
 def predictions(model, loader):

@@ -1,15 +1,14 @@
 from traindx.analysis.program.training.claims import (
+    each_place,
     finding,
     insert_before,
     is_same_function,
     receiver_of,
     source_text,
 )
-from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.scaling import ScaledClip, scaled_clips
 from traindx.examples import script, template
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 
 @detector(needs=("source",), suggests=("clip-without-unscale",))
@@ -39,7 +38,6 @@ def check(run: Run) -> Findings:
         clip, step, call = found.clip, found.update.step, _unscale(found)
         yield finding(
             f"Gradients are clipped before `{call}`, at the scale of the loss scaler",
-            "clip-without-unscale",
             (
                 clip,
                 "clipped by this hook, still scaled"
@@ -90,9 +88,23 @@ for p in model.parameters():
     p.register_hook(lambda g: {given})
 """ + _LOOP.format(clip="pass", made='torch.amp.GradScaler("cuda")', by="scaler")
 _hooked = template(_HOOKED, "given")
-_TRAINER = """
-import torch
-from torch import nn
+_accelerate = template("""
+from accelerate import Accelerator
+acc = Accelerator(gradient_accumulation_steps=4, mixed_precision="fp16")
+model, opt, loader = acc.prepare(model, torch.optim.SGD(model.parameters(), lr=.1), loader)
+for x, y in loader:
+    with acc.accumulate(model):
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        acc.backward(loss)
+        if acc.sync_gradients:
+            {by}.clip_grad_norm_(model.parameters(), 1.0)
+        opt.step()
+        opt.zero_grad()
+""")
+
+FIRES = {
+    "past Accelerate": _accelerate("torch.nn.utils"),
+    "in methods of a trainer": script("""
 class T:
     def __init__(self, model):
         self.model = model
@@ -111,25 +123,7 @@ class T:
                 loss = nn.functional.mse_loss(self.model(x), y)
             self.backward(loss)
             self.update()
-"""
-_ACCELERATE = """
-from accelerate import Accelerator
-acc = Accelerator(gradient_accumulation_steps=4, mixed_precision="fp16")
-model, opt, loader = acc.prepare(model, torch.optim.SGD(model.parameters(), lr=.1), loader)
-for x, y in loader:
-    with acc.accumulate(model):
-        loss = torch.nn.functional.mse_loss(model(x), y)
-        acc.backward(loss)
-        if acc.sync_gradients:
-            {by}.clip_grad_norm_(model.parameters(), 1.0)
-        opt.step()
-        opt.zero_grad()
-"""
-_accelerate = template(_ACCELERATE, "by")
-
-FIRES = {
-    "past Accelerate": _accelerate("torch.nn.utils"),
-    "in methods of a trainer": script(_TRAINER),
+"""),
     "no unscale_": _loop(),
     "by a hook of the parameters": _hooked("g.clamp(-1, 1)"),
 }

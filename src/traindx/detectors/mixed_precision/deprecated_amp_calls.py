@@ -66,14 +66,6 @@ for data, target in loader:
     scaler.update()
 """
 _loop = template(_LOOP, scaler="", context="", imports="")
-_CHOICE = """
-import torch
-
-if torch.__version__ < "2.4":
-    scaler = torch.cuda.amp.GradScaler()
-else:
-    scaler = torch.amp.GradScaler("cuda")
-"""
 
 FIRES = {
     "old names": _loop("torch.cuda.amp.GradScaler()", "torch.cuda.amp.autocast(enabled=True)"),
@@ -84,5 +76,10 @@ FIRES = {
 
 SILENT = {
     "current names": _loop('torch.amp.GradScaler("cuda")', 'torch.autocast("cuda")'),
-    "near miss: chosen by version": script(_CHOICE),
+    "near miss: chosen by version": script("""
+if torch.__version__ < "2.4":
+    scaler = torch.cuda.amp.GradScaler()
+else:
+    scaler = torch.amp.GradScaler("cuda")
+"""),
 }

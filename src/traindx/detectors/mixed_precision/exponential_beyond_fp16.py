@@ -1,13 +1,10 @@
-from traindx.analysis.program.training.claims import finding, source_text
+from traindx.analysis.program.training.claims import each_place, finding, source_text
 from traindx.analysis.program.training.facts.half_overflows import half_overflows
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "fp16-overflow"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("fp16-overflow",))
 def check(run: Run) -> Findings:
     """A float16 tensor gets numbers beyond 65504: an exponential, or the constant of a mask.
 
@@ -32,18 +29,16 @@ def check(run: Run) -> Findings:
         what = f"{'reaches' if found.is_exponential else 'writes'} {found.number:.2g}"
         yield finding(
             f"`{source_text(found.event)}` {what} in float16, which ends at 65504",
-            CAUSE,
             (found.event, what),
         )
 
 
-_SCORES = """
-net = nn.Linear(8, 8){half}
+_scores = template("""
+net = nn.Linear(8, 8){half:.half()}
 x = torch.randn(4, 8).half()
 a = {made}
 {after}
-"""
-_scores = template(_SCORES, "made", "after", half=".half()")
+""")
 
 _COSINES = "F.normalize(net(x), dim=-1) @ F.normalize(net(x), dim=-1).T"
 

@@ -2,12 +2,10 @@ import numpy as np
 
 from traindx.analysis.program.execution.values import Result
 from traindx.analysis.program.training.acts import Deed
-from traindx.analysis.program.training.claims import finding, source_text
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding, source_text
 from traindx.analysis.program.training.unscaled_halves import unscaled_halves
 from traindx.examples import template
-from traindx.model.findings import Finding, Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, detector
 
 
 @detector(needs=("source",), suggests=("fp16-overflow",))
@@ -39,7 +37,6 @@ def check(run: Run) -> Findings:
 def _context_finding(backward: Deed, context: Result) -> Finding:
     return finding(
         "The loss is computed in float16 and its gradients are not scaled",
-        "fp16-overflow",
         (context, f"float16 by `{source_text(context)}`"),
         (backward, "backward without a scaler"),
         is_symptom=False,
@@ -53,7 +50,6 @@ def _cast_finding(run: Run, backward: Deed, cast: Result) -> Finding:
     then = ", and it is infinite or NaN" if is_broken else ""
     return finding(
         f"The loss is cast to float16 before backward, where the largest number is 65504{then}",
-        "fp16-overflow",
         (cast, f"`{source_text(cast)}`, and backward starts from it"),
         at=backward,
         strength=strength,
@@ -62,16 +58,15 @@ def _cast_finding(run: Run, backward: Deed, cast: Result) -> Finding:
     )
 
 
-_LOOP = """
+_loop = template("""
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-{made}
+{made:}
 for data, target in loader:
     optimizer.zero_grad()
     with {context}:
         loss = criterion(model(data), target)
-    {step}
-"""
-_loop = template(_LOOP, "context", made="", step="loss.backward(); optimizer.step()")
+    {step:loss.backward(); optimizer.step()}
+""")
 
 FIRES = {
     "the default type on CUDA": _loop('torch.autocast("cuda")'),

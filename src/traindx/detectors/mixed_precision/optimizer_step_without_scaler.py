@@ -1,5 +1,6 @@
 from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.claims import (
+    each_place,
     finding,
     is_same_function,
     receiver_of,
@@ -7,12 +8,10 @@ from traindx.analysis.program.training.claims import (
     replace_statement,
     source_text,
 )
-from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.scaling import BypassedScaler, bypassed_scalers
 from traindx.analysis.program.training.updates import Update
 from traindx.examples import script, template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("scaler-bypassed",))
@@ -47,7 +46,6 @@ def _unscaled(found: BypassedScaler) -> Finding:
     text = "loss" if loss is None else source_text(loss)
     return finding(
         f"`{name}` steps the optimizer and never scaled `{text}`",
-        "scaler-bypassed",
         (backward, "backward on the loss as it is"),
         (step, f"and {name}.step divides the gradients by a scale that nobody applied"),
         patch=None if loss is None else replace(loss, f"{name}.scale({text})"),
@@ -62,7 +60,6 @@ def _bypassed(update: Update) -> Finding:
     lines = [f"{name}.step({step.text})", *([] if has_update else [f"{name}.update()"])]
     return finding(
         f"The loss is scaled by `{name}` and `{step.text}.step()` bypasses it",
-        "scaler-bypassed",
         (backward, "gradients are scaled here"),
         (step, "and applied without the scaler here"),
         at=step,
@@ -70,21 +67,20 @@ def _bypassed(update: Update) -> Finding:
     )
 
 
-_LOOP = """
+_loop = template("""
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-scaler = {scaler}
+scaler = {scaler:torch.amp.GradScaler("cuda")}
 for data, target in loader:
     optimizer.zero_grad()
     loss = criterion(model(data), target)
     {backward}
     {step}
-"""
-_loop = template(_LOOP, "backward", "step", scaler='torch.amp.GradScaler("cuda")')
+""")
 
 _SCALED = "scaler.scale(loss).backward()"
 
-_WRAPPER = """
-import torch
+FIRES = {
+    "in a wrapper": script("""
 class Stepper:
     def __init__(self, opt, amp):
         self.opt = opt
@@ -100,10 +96,7 @@ model = torch.nn.Linear(3, 3)
 st = Stepper(torch.optim.SGD(model.parameters(), lr=.1), True)
 for x, y in loader:
     st(torch.nn.functional.mse_loss(model(x), y), model.parameters(), 1.0)
-"""
-
-FIRES = {
-    "in a wrapper": script(_WRAPPER),
+"""),
     "plain step": _loop(_SCALED, "optimizer.step()"),
     "never asked to scale": _loop("loss.backward()", "scaler.step(optimizer); scaler.update()"),
     "made on a condition": _loop(_SCALED, "optimizer.step()", "GradScaler() if amp else None"),

@@ -1,9 +1,7 @@
-from traindx.analysis.program.training.claims import finding, remove_alone, source_text
+from traindx.analysis.program.training.claims import each_place, finding, remove_alone, source_text
 from traindx.analysis.program.training.lossy_weights import lossy_weights
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 
 @detector(needs=("source",), suggests=("half-precision-weights",))
@@ -36,7 +34,6 @@ def check(run: Run) -> Findings:
         yield finding(
             f"`{source_text(site)}` makes the weights {dtype}, and {name} updates them without a "
             "float32 copy",
-            "half-precision-weights",
             (site, f"the weights become {dtype} here"),
             (step, "and are updated here"),
             strength=Strength.STRONG if is_half else Strength.MODERATE,
@@ -63,33 +60,13 @@ _program = template(
 _small_steps = template(
     "{build}" + _TRAINING, build="", after="", parameters="net.parameters()", rate="1e-4"
 )
-_BUILT = """
-def build(half=True):
-    net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))
-    return net.half() if half else net
-net = build().cuda()
-"""
-_LEARNER = """
-import torch
-from torch import nn
-class Learner:
-    def __init__(self, model):
-        self.model = model.half().cuda()
-        self.opt = torch.optim.Adam(self.model.parameters())
-    def fit(self, dl):
-        for x, y in dl:
-            self.opt.zero_grad()
-            nn.functional.cross_entropy(self.model(x), y).backward()
-            self.opt.step()
-"""
-_TRANSFORMERS = """
+_transformers = template("""
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
-model = AutoModelForCausalLM.from_pretrained("gpt2", torch_dtype=torch.{dtype})
-{after}
-arguments = TrainingArguments("out", learning_rate={rate}, bf16=True)
+model = AutoModelForCausalLM.from_pretrained("gpt2", torch_dtype=torch.{dtype:bfloat16})
+{after:}
+arguments = TrainingArguments("out", learning_rate={rate:1e-5}, bf16=True)
 Trainer(model=model, args=arguments, train_dataset=data).train()
-"""
-_transformers = template(_TRANSFORMERS, dtype="bfloat16", rate="1e-5", after="")
+""")
 _GROUPED = """
 net = nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 8)).to(torch.bfloat16)
 {after}
@@ -135,8 +112,23 @@ FIRES = {
     ),
     "bfloat16, in groups": _groups(),
     "loaded in bfloat16, with steps that it cannot show": _transformers(),
-    "in a class": script(_LEARNER),
-    "by a function that builds the model": _small_steps(_BUILT),
+    "in a class": script("""
+class Learner:
+    def __init__(self, model):
+        self.model = model.half().cuda()
+        self.opt = torch.optim.Adam(self.model.parameters())
+    def fit(self, dl):
+        for x, y in dl:
+            self.opt.zero_grad()
+            nn.functional.cross_entropy(self.model(x), y).backward()
+            self.opt.step()
+"""),
+    "by a function that builds the model": _small_steps("""
+def build(half=True):
+    net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))
+    return net.half() if half else net
+net = build().cuda()
+"""),
     "half": _program("net.half()"),
     "half on the device": _program("net = net.cuda().half()"),
     "wrapped afterwards": _program(

@@ -1,11 +1,11 @@
 from traindx.analysis.program.training.claims import (
     cite,
+    each_place,
     finding,
     insert_after,
     receiver_of,
     source_text,
 )
-from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.scaling import missed_updates
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
@@ -38,7 +38,6 @@ def check(run: Run) -> Findings:
         if found.fixed is not None:
             yield finding(
                 f"Every `{scaler}.step` has the same loss scale: it never backs off",
-                "missing-scaler-update",
                 (found.fixed, "the scale is set anew here, whatever overflowed"),
                 (step, "the scaler steps here"),
             )
@@ -46,7 +45,6 @@ def check(run: Run) -> Findings:
         how = "never" if late is None else "does not follow each with"
         yield finding(
             f"The loop calls `{scaler}.step` and {how} `{scaler}.update()`",
-            "missing-scaler-update",
             (step, "the scaler steps here, and is not updated before it steps again"),
             *(() if late is None else (cite(late, "it is updated only here"),)),
             at=step if late is None else late,
@@ -54,7 +52,7 @@ def check(run: Run) -> Findings:
         )
 
 
-_LOOP = """
+_loop = template("""
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 scaler = torch.amp.GradScaler("cuda")
 for data, target in loader:
@@ -62,17 +60,16 @@ for data, target in loader:
     with torch.autocast("cuda", dtype=torch.float16):
         loss = criterion(model(data), target)
     scaler.scale(loss).backward()
-    {step}
-    {more}
-{after}
-"""
-_loop = template(_LOOP, more="pass", step="scaler.step(optimizer)", after="")
+    {step:scaler.step(optimizer)}
+    {more:pass}
+{after:}
+""")
 _FINITE = """scaler.unscale_(optimizer)
     norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     if torch.isfinite(norm):
         scaler.step(optimizer)
         scaler.update()"""
-_WRAPPER = """
+_wrapper = template("""
 class Stepper:
     def __init__(self, opt, amp):
         self.opt = opt
@@ -83,20 +80,19 @@ class Stepper:
             self.scaler.unscale_(self.opt)
             torch.nn.utils.clip_grad_norm_(params, clip)
         self.scaler.step(self.opt)
-        {more}
+        {more:pass}
         self.opt.zero_grad(set_to_none=True)
 model = torch.nn.Linear(3, 3)
 st = Stepper(torch.optim.SGD(model.parameters(), lr=.1), True)
 for x, y in loader:
     st(torch.nn.functional.mse_loss(model(x), y), model.parameters(), 1.0)
-"""
-_wrapper = template(_WRAPPER, more="pass")
+""")
 
 FIRES = {
     "in a wrapper": _wrapper(),
     "no update": _loop(),
     "after the loop": _loop(after="scaler.update()"),
-    "set to the same scale": _loop("scaler.update(2.0 ** 16)"),
+    "set to the same scale": _loop(more="scaler.update(2.0 ** 16)"),
     "a scaler for every step": _loop(
         step='scaler = torch.amp.GradScaler("cuda")\n    scaler.scale(loss).backward()\n'
         "    scaler.step(optimizer)\n    scaler.update()"
@@ -106,15 +102,15 @@ FIRES = {
 
 SILENT = {
     "updated in a wrapper": _wrapper("self.scaler.update()"),
-    "updated": _loop("scaler.update()"),
-    "near miss: the scale is halved": _loop("scaler.update(scaler.get_scale() / 2)"),
-    "near miss: a small scale of one's own": _loop("scaler.update(128.0)"),
-    "near miss: set once": _loop("scaler.update(2.0 ** 16 if step == 9 else None)"),
-    "near miss: updated in any case": _loop("scaler.update()", _FINITE),
+    "updated": _loop(more="scaler.update()"),
+    "near miss: the scale is halved": _loop(more="scaler.update(scaler.get_scale() / 2)"),
+    "near miss: a small scale of one's own": _loop(more="scaler.update(128.0)"),
+    "near miss: set once": _loop(more="scaler.update(2.0 ** 16 if step == 9 else None)"),
+    "near miss: updated in any case": _loop(more="scaler.update()", step=_FINITE),
     "near miss: one update for several optimizers": _loop(
-        "scaler.update()", "for o in optimizers: scaler.step(o)"
+        more="scaler.update()", step="for o in optimizers: scaler.step(o)"
     ),
-    "near miss: handed to a function out of sight": _loop("finish(scaler)"),
+    "near miss: handed to a function out of sight": _loop(more="finish(scaler)"),
     "near miss: a scaler of features": script(
         "for x in data:\n    scaler.step(x)\n    loss.backward()\n"
     ),

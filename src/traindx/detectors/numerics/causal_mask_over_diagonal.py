@@ -1,13 +1,10 @@
-from traindx.analysis.program.training.claims import cite, finding, source_text
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import cite, finding, program_of, source_text
 from traindx.analysis.program.training.triangles import closed_masks
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "fully-masked-attention"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("fully-masked-attention",))
 def check(run: Run) -> Findings:
     """A mask of attention leaves a position nothing to see: its diagonal is masked too.
 
@@ -34,7 +31,6 @@ def check(run: Run) -> Findings:
         if found.is_triangle:
             yield finding(
                 f"`{written}` masks the diagonal too: the first position sees nothing",
-                CAUSE,
                 (mask, f"`{written}` begins at the diagonal, which is number 0"),
                 (use, "what it marks is masked here"),
                 patch=found.patch(),
@@ -42,7 +38,7 @@ def check(run: Run) -> Findings:
         else:
             claim = "The mask leaves a position nothing to see: its softmax is over an empty set"
             row, made = cite(use, "a whole row is masked here"), cite(mask, "the mask")
-            yield finding(claim, CAUSE, row, made, at=use)
+            yield finding(claim, row, made, at=use)
 
 
 _LAYER = """
@@ -62,8 +58,6 @@ def attend(q, k, n):
     return (q @ k.T).masked_fill({given}, {value}).softmax(-1)
 """
 _PAIRS = """
-import torch
-
 def hardest(z, n):
     upper = torch.triu(torch.ones(n, n, dtype=torch.bool))
     return (z @ z.T).masked_fill(upper, float("-inf")).flatten().topk(5).values

@@ -1,13 +1,10 @@
-from traindx.analysis.program.training.claims import cited, finding
+from traindx.analysis.program.training.claims import cited, each_place, finding
 from traindx.analysis.program.training.empty_rows import empty_rows
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "fully-masked-attention"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("fully-masked-attention",))
 def check(run: Run) -> Findings:
     """A padding mask covers every key of a sequence of length zero.
 
@@ -32,7 +29,6 @@ def check(run: Run) -> Findings:
     for found in each_place(run, empty_rows, lambda found: found.event.node):
         yield finding(
             f"{found.says}: the softmax of a fully masked row is NaN",
-            CAUSE,
             (found.event, "the softmax of a row of −inf is NaN"),
             *cited(found.origin, found.why),
         )
@@ -60,13 +56,12 @@ loss.backward()
 optimizer.step()
 """
 _attend = template(_ATTEND, low="0", more="", fill="float('-inf')", after="")
-_LAYER = """
+_layer = template("""
 attend = nn.MultiheadAttention(16, 2, batch_first=True)
-tokens = torch.randint(1, 50, (64, 8)) * (torch.arange(8) < torch.randint({low}, 9, (64, 1)))
+tokens = torch.randint(1, 50, (64, 8)) * (torch.arange(8) < torch.randint({low:0}, 9, (64, 1)))
 x = nn.Embedding(50, 16)(tokens)
 out, _ = attend(x, x, x, key_padding_mask=tokens == 0)
-"""
-_layer = template(_LAYER, low="0")
+""")
 
 _NEAR = "x = x.mean(1); valid = {}"
 

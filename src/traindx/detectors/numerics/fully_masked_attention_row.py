@@ -1,8 +1,7 @@
 from traindx.analysis.recordings.breakdowns import BreakdownKind, breakdown_of
 from traindx.analysis.recordings.broken_steps import masked_softmax
 from traindx.analysis.recordings.observations import processes_of
-from traindx.examples import recorded, sampled
-from traindx.model.recording import Activation, NonFinite, Place, Process, Summary
+from traindx.examples import Activation, NonFinite, Place, Process, Summary, recorded, sampled
 from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "fully-masked-attention"

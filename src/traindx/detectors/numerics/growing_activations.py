@@ -3,8 +3,7 @@ import re
 import numpy as np
 
 from traindx.analysis.curves import slope_z
-from traindx.examples import flat, make_run
-from traindx.model.run import Floats
+from traindx.examples import Floats, flat, make_run
 from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 ACTIVATION = re.compile(

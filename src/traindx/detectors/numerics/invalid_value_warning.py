@@ -3,10 +3,8 @@ import re
 import numpy as np
 
 from traindx.analysis.curves import since
-from traindx.examples import decay, join, logged, make_run
-from traindx.model.findings import cite_event
-from traindx.model.run import Event
-from traindx.registry import Findings, Run, Strength, detector, finding
+from traindx.examples import Event, decay, join, logged, make_run
+from traindx.registry import Findings, Run, Strength, cite_event, detector, finding
 
 INVALID = re.compile(
     r"invalid value encountered|divide by zero encountered|overflow encountered|All-NaN|"

@@ -1,14 +1,10 @@
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.domain_edges import unguarded_edges
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
-
-CAUSE = "unstable-operation"
+from traindx.registry import Findings, Run, Strength, detector
 
 
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("unstable-operation",))
 def check(run: Run) -> Findings:
     """A loss takes the logarithm of a probability, divides by a norm, or takes a root, unguarded.
 
@@ -35,7 +31,6 @@ def check(run: Run) -> Findings:
         what, better, _ = found.edge
         yield finding(
             f"The loss holds an operation that can give NaN: {what}",
-            CAUSE,
             (found.event, f"{what}; {better}"),
             strength=Strength.STRONG if found.is_reached else Strength.MODERATE,
             is_symptom=found.is_reached,
@@ -43,29 +38,26 @@ def check(run: Run) -> Findings:
         )
 
 
-_LOSS = """
-def {name}(output, target):
+_loss = template("""
+def {name:my_loss}(output, target):
     p = F.softmax(output, dim=1)
     return -({expression}).mean()
-"""
-_loss = template(_LOSS, "expression", name="my_loss")
-_MARGIN = """
+""")
+_margin = template("""
 class Margin(nn.Module):
     def forward(self, x, label):
         cosine = F.linear(F.normalize(x), F.normalize(self.weight))
         return {expression}
-"""
-_margin = template(_MARGIN, "expression")
-_MINIMISED = """
+""")
+_minimised = template("""
 criterion = nn.CrossEntropyLoss()
 for data, target in train_loader:
     optimizer.zero_grad()
-    {before}
+    {before:}
     loss = {expression}
     loss.backward()
     optimizer.step()
-"""
-_minimised = template(_MINIMISED, "expression", before="")
+""")
 
 
 def _distances(root: str) -> Run:

@@ -5,9 +5,8 @@ from typing import Any
 from traindx.analysis.recordings.breakdowns import breakdown_of
 from traindx.analysis.recordings.broken_steps import first_nan_gradient, suspect_operation
 from traindx.analysis.recordings.observations import processes_of
-from traindx.examples import recorded, with_source
+from traindx.examples import Counts, Place, Process, Sample, Summary, recorded, with_source
 from traindx.model.findings import at
-from traindx.model.recording import Counts, Place, Process, Sample, Summary
 from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 

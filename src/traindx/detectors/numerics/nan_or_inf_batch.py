@@ -4,8 +4,7 @@ from typing import Any
 from traindx.analysis.recordings.breakdowns import BreakdownKind, breakdown_of
 from traindx.analysis.recordings.broken_steps import SHOWN, broke_before, cite_batch, gives_nan
 from traindx.analysis.recordings.observations import processes_of, summary_words
-from traindx.examples import recorded, sampled
-from traindx.model.recording import LossInput, NonFinite, Process, Summary
+from traindx.examples import LossInput, NonFinite, Process, Summary, recorded, sampled
 from traindx.registry import Findings, Run, cite_record, detector, finding
 
 CAUSE = "nan-in-data"

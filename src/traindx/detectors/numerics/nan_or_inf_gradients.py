@@ -5,9 +5,8 @@ import numpy as np
 from traindx.analysis.curves import since
 from traindx.analysis.metrics.broken_losses import cite_half_precision
 from traindx.analysis.metrics.loss_scales import is_searching
-from traindx.examples import decay, join, logged, make_run
+from traindx.examples import Event, decay, join, logged, make_run
 from traindx.model.findings import Evidence, cite_event
-from traindx.model.run import Event
 from traindx.registry import Finding, Findings, Run, cite, detector, finding, suggested
 
 LASTS = 3  # points up to the end, after finite ones or beside a loss of nothing

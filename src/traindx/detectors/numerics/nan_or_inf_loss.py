@@ -1,16 +1,15 @@
-import re
-
 import numpy as np
 
 from traindx.analysis.metrics.broken_losses import (
     OPEN_COURSE,
     cite_announced_half,
     cite_half_precision,
+    cite_last_finite,
     course_before,
+    gave_up,
     has_scored,
     is_written_as_zero,
-    last_word,
-    lost_since,
+    lost_loss,
     value_word,
 )
 from traindx.analysis.recordings.breakdowns import cause_of
@@ -20,11 +19,6 @@ from traindx.model.run import Failure, Origin, Series
 from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding, suggested
 
 ASTRONOMICAL = 1e6  # a loss that begins here is in units that no learning rate fits
-_NOT_A_NUMBER = r"(?:nan|inf(?:init[ey])?|not finite|non-?finite)"
-# an error that a training loop raises on purpose: "Loss is nan, stopping training"
-TOLD = re.compile(
-    rf"(?i)\bloss(?:es)?\b.{{0,40}}\b{_NOT_A_NUMBER}\b|\b{_NOT_A_NUMBER}\b.{{0,20}}\bloss(?:es)?\b"
-)
 _FILTERED = suggested(moderate="fp16-overflow padding-in-loss nan-in-data", weak="lr-too-high")
 _SCORED = suggested(moderate="nan-in-data unstable-operation", weak="padding-in-loss")
 
@@ -59,20 +53,11 @@ def check(run: Run) -> Findings:
     Gaps that a tool wrote as `nan` between finite values are left alone; so is a single NaN that
     the run survived, as with a gradient scaler that skips a step.
     """
-    for phase in ("train", "val"):
-        loss = run.main_loss(phase)
-        if loss is None:
-            continue
-        told = last_word(run, loss, phase) or loss
-        onset = lost_since(told)
-        if onset is None:
-            continue
-        before = (loss if len(told) == 1 else told.take(slice(0, onset))).finite()
-        yield _finding(run, told, onset, before, phase)
-        return
-    for failure in run.failures[-1:]:  # the loop stopped itself
-        if TOLD.search(failure.message.split("\n", 1)[0]):
-            yield _told(run, failure)
+    lost, failure = lost_loss(run), gave_up(run)
+    if lost is not None:
+        yield _finding(run, *lost)
+    elif failure is not None:
+        yield _told(run, failure)
 
 
 def _told(run: Run, failure: Failure) -> Finding:
@@ -86,15 +71,12 @@ def _told(run: Run, failure: Failure) -> Finding:
     if half and course != "after a rise":
         suggests = {**suggests, "fp16-overflow": Strength.MODERATE}
     text = failure.message.split("\n", 1)[0][:200]
-    evidence = [Evidence(f"{failure.type}: {text}", failure.artifact, failure.locator)]
-    if before is not None and len(before):
-        last = float(before.values[-1])
-        evidence.append(cite(before, f"its last finite value is {last:.4g}", -1, last=last))
     how = f", {course}" if course else ""
     return finding(
         f"The run stopped because its loss became NaN or infinite{how}",
         suggests,
-        *evidence,
+        Evidence(f"{failure.type}: {text}", failure.artifact, failure.locator),
+        *cite_last_finite(before),
         *half,
         onset=failure.step,
     )
@@ -126,14 +108,11 @@ def _finding(run: Run, loss: Series, onset: int, before: Series, phase: str) -> 
     # the line with which a loop gives up has no step of its own
     gives_up = len(loss) == 1 and len(before) > 1
     since = f"after {before.when(len(before) - 1)}" if gives_up else f"since {loss.when(onset)}"
-    evidence = [cite(loss, f"{loss.origin.name} is {word} {since}", onset, -1)]
-    if len(before):
-        last = float(before.values[-1])
-        evidence.append(cite(before, f"its last finite value is {last:.4g}", -1, last=last))
     return finding(
         f"The {'training' if phase == 'train' else 'validation'} loss is {word} {since}, {course}",
         suggests,
-        *evidence,
+        cite(loss, f"{loss.origin.name} is {word} {since}", onset, -1),
+        *cite_last_finite(before),
         *half,
         onset=before.steps[-1] if gives_up else loss.steps[onset],
     )

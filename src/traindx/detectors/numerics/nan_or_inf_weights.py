@@ -1,10 +1,8 @@
 from dataclasses import replace
 
 from traindx.analysis.checkpoints import RUNNING, cite_broken, is_broken, last_sound
-from traindx.examples import with_checkpoints
-from traindx.model.findings import Evidence
-from traindx.model.run import Architecture, Tensor
-from traindx.registry import Findings, Run, detector, finding, suggested
+from traindx.examples import Architecture, Tensor, with_checkpoints
+from traindx.registry import Evidence, Findings, Run, detector, finding, suggested
 
 SHOWN = 4
 IN_STATISTICS = suggested(moderate="nan-in-data", weak="fp16-overflow")

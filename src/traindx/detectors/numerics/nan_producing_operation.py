@@ -5,8 +5,7 @@ from traindx.analysis.recordings.breakdowns import (
     strength_of,
 )
 from traindx.analysis.recordings.observations import operation
-from traindx.examples import recorded
-from traindx.model.recording import NonFinite, Place, Process, Summary
+from traindx.examples import NonFinite, Place, Process, Summary, recorded
 from traindx.registry import Findings, Run, Strength, detector, finding
 
 UNSTABLE, CUSTOM = "unstable-operation", "incorrect-custom-backward"

@@ -6,8 +6,7 @@ from traindx.analysis.errors.precision_messages import NAN_PARAMETERS
 from traindx.analysis.program.program_words import writes_minus_infinity
 from traindx.analysis.recordings.broken_steps import broke_ever
 from traindx.analysis.recordings.observations import own_place, processes_of, summary_words
-from traindx.examples import recorded, with_source
-from traindx.model.recording import Caught, Place, Process, Sample, Summary
+from traindx.examples import Caught, Place, Process, Sample, Summary, recorded, with_source
 from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 SHOWN = 3

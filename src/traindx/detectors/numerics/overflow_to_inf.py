@@ -9,9 +9,8 @@ from traindx.analysis.recordings.breakdowns import (
 )
 from traindx.analysis.recordings.broken_steps import cite_growth
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Evidence
 from traindx.model.recording import NonFinite, Process, Sample, Summary
-from traindx.registry import Findings, Run, Strength, detector, finding
+from traindx.registry import Evidence, Findings, Run, Strength, detector, finding
 
 
 @detector(

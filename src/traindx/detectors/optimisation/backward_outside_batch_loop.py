@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.graphs import last_batch_learnt
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
@@ -28,7 +27,6 @@ def check(run: Run) -> Findings:
     for forward, backward in each_place(run, last_batch_learnt, lambda found: found[1].event.node):
         yield finding(
             "Backward runs after the loop over batches: only the last batch is trained on",
-            "missing-backward",
             (forward, "the model runs on every batch here"),
             (backward, "and backward only after the last one"),
             at=backward,
@@ -51,7 +49,9 @@ for epoch in range(9):
     optimizer.step()
 """
 _epochs = template(_EPOCHS, inside="pass", behind="output", batch="x, y in train_loader")
-_METHOD = """
+
+FIRES = {
+    "the loss of the last batch, in a method": script("""
 class T:
     def run(self, model, train_loader, opt, crit):
         for epoch in range(3):
@@ -60,14 +60,12 @@ class T:
             loss.backward()
             opt.step()
             opt.zero_grad()
-"""
-
-FIRES = {
-    "the loss of the last batch, in a method": script(_METHOD),
+"""),
     "only the last output": _epochs(),
 }
 
-_METHOD_SOUND = """
+SILENT = {
+    "near miss: a loss over an episode": script("""
 policy = nn.Linear(4, 2)
 opt = torch.optim.Adam(policy.parameters(), lr=1e-3)
 for episode in range(100):
@@ -85,10 +83,7 @@ for episode in range(100):
     opt.zero_grad()
     loss.backward()
     opt.step()
-"""
-
-SILENT = {
-    "near miss: a loss over an episode": script(_METHOD_SOUND),
+"""),
     "near miss: outputs are collected": _epochs("outputs.append(output)", "torch.cat(outputs)"),
     "near miss: a sum over the batches": _epochs(
         "total = total + criterion(output, y)", "total + output"

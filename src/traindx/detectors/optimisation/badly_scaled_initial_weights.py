@@ -3,9 +3,8 @@ from collections.abc import Mapping
 from traindx.analysis.curves import curve
 from traindx.analysis.program.origins import loads_weights, rescales
 from traindx.analysis.recordings.initialisation import initial_scales, scale_fault
-from traindx.examples import decay, flat, recorded, watched, weights, with_source
+from traindx.examples import Floats, decay, flat, recorded, watched, weights, with_source
 from traindx.model.recording import Activation, Parameter
-from traindx.model.run import Floats
 from traindx.registry import Findings, Run, Strength, cite, cite_record, detector, finding
 
 CAUSE = "bad-initialisation"

@@ -1,15 +1,10 @@
-"""Weights are drawn with a standard deviation that is far too large, or far too small."""
-
-from traindx.analysis.program.training.claims import finding, source_text
+from traindx.analysis.program.training.claims import each_place, finding, source_text
 from traindx.analysis.program.training.initial_scale import misscaled_draws
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "bad-initialisation"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("bad-initialisation",))
 def check(run: Run) -> Findings:
     """Several layers are initialised with random weights of a spread that does not fit their width.
 
@@ -36,12 +31,11 @@ def check(run: Run) -> Findings:
         yield finding(
             f"`{source_text(draw.event) or 'the initial weight'}` draws weights with {spread},"
             f" {says} for {found.layers} layers",
-            CAUSE,
             (draw.event, f"mean {draw.mean:g}, {spread}"),
         )
 
 
-_PROGRAM = """
+_program = template("""
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -53,7 +47,7 @@ class Net(nn.Module):
             {init}
 
     def forward(self, x):
-        return self.two({norm}(self.one(x).relu()))
+        return self.two({norm:}(self.one(x).relu()))
 
 net = Net()
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -61,14 +55,9 @@ for x, y in train_loader:
     optimizer.zero_grad()
     nn.functional.cross_entropy(net(x), y).backward()
     optimizer.step()
-"""
-
-_program = template(_PROGRAM, "init", norm="")
+""")
 
 _BY_HAND = """
-import torch
-from torch import nn
-
 class Net(nn.Module):
     def __init__(self):
         super().__init__()

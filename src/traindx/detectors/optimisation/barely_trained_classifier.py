@@ -7,8 +7,7 @@ from traindx.analysis.metrics.chance import is_unbent_from_chance
 from traindx.analysis.recordings.observations import last_step
 from traindx.analysis.recordings.traces import traces_of
 from traindx.analysis.recordings.weight_updates import guess_loss, travelled
-from traindx.examples import decay, recorded, watched, weights
-from traindx.model.recording import Counts, Ending, LossInput, Summary
+from traindx.examples import Counts, Ending, LossInput, Summary, decay, recorded, watched, weights
 from traindx.model.run import Floats
 from traindx.registry import Findings, Run, Strength, cite, cite_record, detector, finding
 

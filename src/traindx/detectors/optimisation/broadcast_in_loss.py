@@ -1,17 +1,16 @@
-from traindx.analysis.program.execution.values import Result
 from traindx.analysis.program.training.claims import (
     argument_site,
     cited,
+    each_place,
     finding,
     node_of,
     replace,
     source_text,
 )
-from traindx.analysis.program.training.pairing import BroadcastLoss, broadcast_losses, paired_losses
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.pairing import broadcast_losses, paired_losses
 from traindx.analysis.program.training.shapes import shape_of
 from traindx.examples import script, template
-from traindx.registry import Finding, Findings, Run, detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "target-shape-broadcast"
 
@@ -40,33 +39,23 @@ def check(run: Run) -> Findings:
     seen: set[object] = set()
     for found in each_place(run, broadcast_losses, lambda broadcast: broadcast.loss.event.node):
         seen.add(found.loss.event.node)
-        yield _of_torch(found)
+        loss = found.loss
+        site = argument_site(loss.event, found.column)
+        yield finding(
+            f"{loss.label} broadcasts a shape of (N, 1) against a shape of (N)",
+            (loss.event, "the two meet here and broadcast to (N, N)"),
+            *cited(found.column, "a column: (N, 1)"),
+            *cited(found.row, "one dimension: (N)"),
+            patch=None if site is None else replace(site, f"{source_text(site)}.squeeze(1)"),
+        )
     for difference in each_place(run, paired_losses, node_of):
         if node_of(difference) not in (None, *seen):
-            yield _by_hand(difference)
-
-
-def _of_torch(found: BroadcastLoss) -> Finding:
-    loss = found.loss
-    site = argument_site(loss.event, found.column)
-    return finding(
-        f"{loss.label} broadcasts a shape of (N, 1) against a shape of (N)",
-        CAUSE,
-        (loss.event, "the two meet here and broadcast to (N, N)"),
-        *cited(found.column, "a column: (N, 1)"),
-        *cited(found.row, "one dimension: (N)"),
-        patch=None if site is None else replace(site, f"{source_text(site)}.squeeze(1)"),
-    )
-
-
-def _by_hand(difference: Result) -> Finding:
-    sizes = [["N" if s is None else s for s in shape_of(v) or ()] for v in difference.args]
-    shown = " against ".join(str(tuple(shape)).replace("'", "") for shape in sizes)
-    return finding(
-        "The loss takes a difference that broadcasts (N, 1) against (N)",
-        CAUSE,
-        (difference, f"`{source_text(difference)}` broadcasts {shown} to N x N pairs"),
-    )
+            sizes = [["N" if s is None else s for s in shape_of(v) or ()] for v in difference.args]
+            shown = " against ".join(str(tuple(shape)).replace("'", "") for shape in sizes)
+            yield finding(
+                "The loss takes a difference that broadcasts (N, 1) against (N)",
+                (difference, f"`{source_text(difference)}` broadcasts {shown} to N x N pairs"),
+            )
 
 
 _PROGRAM = """
@@ -85,7 +74,7 @@ _program = template(_PROGRAM, "target", change="pass", units=1)
 
 _COLUMN = 'torch.tensor(frame["price"].values).float()'
 
-_HAND = """
+_hand = template("""
 n = 50
 x = torch.randn(n, 3)
 y = {target}
@@ -93,14 +82,13 @@ w = torch.randn(3, 1, requires_grad=True)
 optimizer = torch.optim.Adam([w], lr=0.01)
 for step in range(100):
     output = x.mm(w)
-    loss = {loss}
+    loss = {loss:((output - y) ** 2).mean()}
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-"""
-_hand = template(_HAND, "target", loss="((output - y) ** 2).mean()")
+""")
 
-_VALUES = """
+_values = template("""
 online = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 2))
 older = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 2))
 opt = torch.optim.Adam(online.parameters(), lr=1e-3)
@@ -109,16 +97,15 @@ def learn(batch):
     state, action, reward, after, done = batch
     value = online(state).gather(1, action.unsqueeze(1))
     with torch.no_grad():
-        wanted = reward + 0.9 * (1 - done) * older(after).max({axis})[0]
-    {loss}
+        wanted = reward + 0.9 * (1 - done) * older(after).max({axis:1})[0]
+    {loss:loss = (wanted - value).pow(2).mean()}
     opt.zero_grad()
     loss.backward()
     opt.step()
 
 for step in range(1000):
     learn(memory.sample(32))
-"""
-_values = template(_VALUES, axis="1", loss="loss = (wanted - value).pow(2).mean()")
+""")
 
 _ROWS = """
 class Rows(Dataset):
@@ -138,18 +125,6 @@ for x, y in DataLoader(Rows(500), 32, shuffle=True):
     opt.step()
 """
 
-_RANKS = """
-net = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 1))
-X, y = torch.randn(500, 6), torch.randn(500)
-opt = torch.optim.Adam(net.parameters(), lr=1e-3)
-for idx in torch.randperm(500).split(50):
-    s, t = net(X[idx]).squeeze(1), y[idx]
-    loss = nn.functional.softplus(-(s[:, None] - s) * (t[:, None] - t).sign()).mean()
-    opt.zero_grad()
-    loss.backward()
-    opt.step()
-"""
-
 FIRES = {
     "values of actions against their targets": _values(),
     "values of actions in a loss of torch": _values(
@@ -165,7 +140,17 @@ FIRES = {
 SILENT = {
     "near miss: values of actions, both columns": _values("1, keepdim=True"),
     "near miss: an example with a column": script(_ROWS, more="[None]"),
-    "near miss: all pairs of a ranking": script(_RANKS),
+    "near miss: all pairs of a ranking": script("""
+net = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 1))
+X, y = torch.randn(500, 6), torch.randn(500)
+opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+for idx in torch.randperm(500).split(50):
+    s, t = net(X[idx]).squeeze(1), y[idx]
+    loss = nn.functional.softplus(-(s[:, None] - s) * (t[:, None] - t).sign()).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""),
     "near miss: by hand, of one shape": _hand("2 * x[:, 0:1]"),
     "near miss: by hand, grown in place": _hand("x[:, 0].clone()\ny.unsqueeze_(1)"),
     "near miss: by hand, flattened": _hand("x[:, 0]", "((output.view(-1) - y) ** 2).mean()"),

@@ -1,12 +1,10 @@
-"""Gradients are clipped after they were applied."""
-
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import (
     finding,
     is_same_function,
     move_before,
+    program_of,
 )
-from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.updates import has_gradients, late_for
 from traindx.examples import script
 from traindx.registry import Findings, Run, detector
@@ -43,7 +41,6 @@ def check(run: Run) -> Findings:
                 continue
             yield finding(
                 "Gradients are clipped after the step, where it has no effect",
-                "clip-after-step",
                 (step, "the step uses the gradients here"),
                 (clip, "they are clipped only here"),
                 at=clip,
@@ -63,8 +60,6 @@ def _is_near(one: Deed, other: Deed) -> bool:
 
 
 _LOOP = """
-import torch
-
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for data, target in train_loader:
     optimizer.zero_grad()
@@ -80,19 +75,6 @@ def _loop(*order: str) -> Run:
     return script(_LOOP, order=body)
 
 
-_HELPER = """
-model = nn.Linear(4, 2)
-opt = torch.optim.SGD(model.parameters(), lr=0.1)
-def clip(m):
-    for p in m.parameters():
-        p.grad.clamp_(-1, 1)
-for x, y in loader:
-    opt.zero_grad()
-    nn.functional.mse_loss(model(x), y).backward()
-    opt.step()
-    clip(model)
-"""
-
 FIRES = {
     "at the beginning of a turn": script(
         _LOOP.format(order="    optimizer.step()").replace(
@@ -104,7 +86,18 @@ FIRES = {
             "    loss.backward()", f"    {_CLIP}\n    loss.backward()"
         )
     ),
-    "clamped by a helper": script(_HELPER),
+    "clamped by a helper": script("""
+model = nn.Linear(4, 2)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+def clip(m):
+    for p in m.parameters():
+        p.grad.clamp_(-1, 1)
+for x, y in loader:
+    opt.zero_grad()
+    nn.functional.mse_loss(model(x), y).backward()
+    opt.step()
+    clip(model)
+"""),
     "after the step": _loop("optimizer.step()", _CLIP),
     "by its old name": _loop("optimizer.step()", _CLIP.replace("norm_", "norm")),
 }

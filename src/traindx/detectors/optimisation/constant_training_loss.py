@@ -1,13 +1,12 @@
 import numpy as np
 
-from traindx.analysis.curves import since
 from traindx.analysis.metrics.repeats import (
     MANY_STEPS,
     STEPS,
     by_epoch,
     by_step,
-    digits_of,
     has_no_gradient,
+    stands_since,
     usual_value,
 )
 from traindx.examples import decay, flat, join, logged
@@ -17,8 +16,6 @@ from traindx.registry import Findings, Run, cite, detector, finding, suggested
 ENOUGH_DIGITS = 4  # the mean over an epoch repeats in three digits on any plateau
 EPOCHS = 6  # in a row, up to the end
 STEP_DIGITS = 6  # no two batches agree so far; a bar that repeats an epoch's value shows fewer
-SHARE = 0.8  # of the run: a run that learnt first and then stands still has converged
-LEARNT = 0.05  # of the first value; what was gained before the loss stood still
 CAUSES = suggested(
     moderate="missing-optimizer-step lr-zero parameters-not-in-optimizer frozen-parameters "
     "dead-relu saturated-activations",
@@ -62,16 +59,11 @@ def check(run: Run) -> Findings:
 
 
 def _stands(finite: Series, unit: str, least: int, digits: int, often: str = "every") -> Findings:
-    if len(finite) < least or finite.last == 0.0:
-        return
-    start = since(finite.values == finite.last)
-    lasts = len(finite) - start
-    gained = float(finite.values[0]) - finite.last
-    is_learnt = abs(gained) > LEARNT * abs(float(finite.values[0]))
-    if lasts < max(least, SHARE * len(finite)) or is_learnt or digits_of(finite) < digits:
+    start = stands_since(finite, least, digits)
+    if start is None:
         return
     value = finite.last
-    says = f"{finite.origin.name} is {value:.6g} in {lasts} {unit}s"
+    says = f"{finite.origin.name} is {value:.6g} in {len(finite) - start} {unit}s"
     yield finding(
         f"The training loss is {value:.6g} in {often} {unit} since {finite.when(start)}",
         CAUSES,

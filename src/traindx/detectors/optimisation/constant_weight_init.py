@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import cite, finding, source_text
+from traindx.analysis.program.training.claims import cite, finding, program_of, source_text
 from traindx.analysis.program.training.initialisation import constant_weights
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
@@ -36,7 +35,6 @@ def check(run: Run) -> Findings:
             more = [cite(other.event, f"and {other.value:g} for the weight that follows")]
         yield finding(
             f"`{source_text(fill.event)}` gives {what} the same value",
-            "bad-initialisation",
             (fill.event, f"{fill.value:g} for all units"),
             *more,
         )
@@ -52,16 +50,15 @@ model.apply(init_weights)
 """
 _DEEP = "nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)"
 _program = template(_PROGRAM, fill="", layer="nn.Linear", model=_DEEP)
-_AVERAGE = """
+_average = template("""
 model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
 for p in model.parameters():
     p.data.zero_()
-{after}
+{after:}
 loss.backward()
-"""
-_average = template(_AVERAGE, after="")
+""")
 _SUMMED = "for p, q in zip(model.parameters(), other.parameters()):\n    p.data.add_(q.data / n)"
-_GATE = """
+_gate = template("""
 def zero_init(m):
     if isinstance(m, nn.Conv2d):
         nn.init.zeros_(m.weight)
@@ -71,49 +68,27 @@ class Control(nn.Module):
         super().__init__()
         self.body = nn.Sequential(nn.Conv2d(3, 8, 3), nn.SiLU(), nn.Conv2d(8, 8, 3))
         self.gate = nn.Sequential(nn.SiLU(), nn.Conv2d(8, 3, 1))
-        self.{part}.apply(zero_init)
-"""
-_gate = template(_GATE, part="")
-_BRANCH = """
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.first, self.last = nn.Linear(8, 8), nn.Linear(8, 8)
-        nn.init.zeros_(self.last.weight)
-
-    def forward(self, x):
-        return x + self.last(self.first(x).relu())
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.one, self.two = Block(), Block()
-
-    def forward(self, x):
-        return self.two(self.one(x))
-"""
-_LORA = """
+        self.{part:}.apply(zero_init)
+""")
+_lora = template("""
 class Adapter(nn.Module):
     def __init__(self, base, rank=4):
         super().__init__()
         self.base = base
-        self.down = nn.Parameter({down})
+        self.down = nn.Parameter({down:})
         self.up = nn.Parameter(torch.zeros(base.out_features, rank))
 
     def forward(self, x):
         return self.base(x) + F.linear(F.linear(x, self.down), self.up)
-"""
-_lora = template(_LORA, down="")
+""")
 
-_NAMED = """
+_named = template("""
 model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
 for name, p in model.named_parameters():
     if {which}:
         nn.init.constant_(p, 0.1)
 loss.backward()
-"""
-
-_named = template(_NAMED, "which")
+""")
 
 FIRES = {
     "all weights, by name": _named('"weight" in name'),
@@ -134,7 +109,24 @@ SILENT = {
     "near miss: all biases, by name": _named('name.endswith("bias")'),
     "near miss: the last layer, by name": _named('name.startswith("2.")'),
     "near miss: one of two factors": _lora("torch.randn(4, 8)"),
-    "near miss: the last layer of each residual branch": script(_BRANCH),
+    "near miss: the last layer of each residual branch": script("""
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(8, 8), nn.Linear(8, 8)
+        nn.init.zeros_(self.last.weight)
+
+    def forward(self, x):
+        return x + self.last(self.first(x).relu())
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = Block(), Block()
+
+    def forward(self, x):
+        return self.two(self.one(x))
+"""),
     "kaiming": _program("nn.init.kaiming_normal_(m.weight)"),
     "near miss: a gate of one layer": _gate("gate"),
     "near miss: a linear model": _program("nn.init.zeros_(m.weight)", model="nn.Linear(8, 2)"),

@@ -1,6 +1,5 @@
 from traindx.analysis.recordings.observations import shape_words, terms_in, terms_of
-from traindx.examples import recorded, sampled
-from traindx.model.recording import LossInput, Summary
+from traindx.examples import LossInput, Summary, recorded, sampled
 from traindx.registry import Findings, Run, detector, finding
 
 CAUSE = "wrong-loss-for-task"

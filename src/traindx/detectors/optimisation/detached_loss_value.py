@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import cite, finding, shown
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import cite, each_place, finding, shown
 from traindx.analysis.program.training.severance import severed_losses
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, Strength, detector
@@ -40,7 +39,6 @@ def check(run: Run) -> Findings:
             evidence = cite(found.set_by, FORCED)
             yield finding(
                 claim,
-                CAUSE,
                 evidence,
                 at=found.set_by,
                 strength=remark,
@@ -54,7 +52,7 @@ def check(run: Run) -> Findings:
         if found.how == "no_grad":
             claim, first, what = UNRECORDED, "computed under no_grad here", "the sum"
         second = cite(backward, f"backward is called on {what} here")
-        yield finding(claim, CAUSE, (place, first), second)
+        yield finding(claim, (place, first), second)
 
 
 _LOOP = """
@@ -72,7 +70,7 @@ def _loop(*more: str) -> Run:
     return script(_LOOP, more=body)
 
 
-_TOWERS = """
+_towers = template("""
 class Towers(nn.Module):
     def __init__(self):
         super().__init__()
@@ -86,15 +84,14 @@ class Towers(nn.Module):
         return self.scale.exp() * self.embed(self.left, a) @ self.embed(self.right, b).t()
 
 model = Towers()
-optimizer = torch.optim.Adam({held})
+optimizer = torch.optim.Adam({held:model.parameters()})
 for a, b in loader:
     scores = model(a, b)
     loss = nn.functional.cross_entropy(scores, torch.arange(len(a)))
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-"""
-_towers = template(_TOWERS, "cut", held="model.parameters()")
+""")
 
 FIRES = {
     "only a scale is left with a gradient": _towers(".detach()"),

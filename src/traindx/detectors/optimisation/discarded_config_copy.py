@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.configuration import discarded_copies
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
@@ -27,12 +26,11 @@ def check(run: Run) -> Findings:
         name = call.name.rsplit(".", 1)[-1]
         yield finding(
             f"The result of {name} is thrown away: the configuration stays as it was",
-            "config-not-applied",
             (call, f"{name} returns a changed copy, which nothing takes"),
         )
 
 
-_LOAD = """
+_load = template("""
 import dataclasses
 from dataclasses import dataclass
 
@@ -43,14 +41,13 @@ class Config:
 
 def load(values):
     config = Config()
-    {apply}
+    {apply:}
     return config
 
 config = load({{"lr": 0.1}})
 net = torch.nn.Linear(4, 2)
 optimizer = torch.optim.SGD(net.parameters(), lr=config.lr)
-"""
-_load = template(_LOAD, apply="")
+""")
 
 FIRES = {
     "a data class": _load("dataclasses.replace(config, **values)"),

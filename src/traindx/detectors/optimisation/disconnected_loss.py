@@ -1,7 +1,7 @@
-from traindx.analysis.recordings.traces import Trace, latest_optimizers, per_process, traces_of
+from traindx.analysis.recordings.traces import latest_optimizers, per_process, traces_of
 from traindx.examples import recorded, watched, weights
-from traindx.model.recording import Optimizer, Process, Sample
-from traindx.registry import Finding, Findings, Run, cite_record, detector, finding
+from traindx.model.recording import Optimizer, Process
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 ENOUGH = 2  # samples
 
@@ -39,18 +39,16 @@ def check(process: Process) -> Findings:
         samples = [s for s in process.samples if s.names and s.optimizer == optimizer.id]
         is_seen = len(samples) >= ENOUGH and held and not any(s.cleared for s in samples)
         if is_seen and not any(t.is_reached or t.has_moved or not t.samples for t in held):
-            yield _finding(process, held, samples)
-
-
-def _finding(process: Process, held: list[Trace], samples: list[Sample]) -> Finding:
-    first = samples[0]
-    says = f"none of the parameters has a gradient after backward, in {len(samples)} samples"
-    return finding(
-        f"No gradient reaches any of the {len(held)} trainable parameters",
-        "detached-loss",
-        cite_record(process, first.line, says, step=first.step, parameters=len(held)),
-        place=first.place,
-    )
+            first = samples[0]
+            says = (
+                f"none of the parameters has a gradient after backward, in {len(samples)} samples"
+            )
+            yield finding(
+                f"No gradient reaches any of the {len(held)} trainable parameters",
+                "detached-loss",
+                cite_record(process, first.line, says, step=first.step, parameters=len(held)),
+                place=first.place,
+            )
 
 
 _NAMES = ("0.weight", "2.weight")

@@ -1,17 +1,14 @@
 from collections.abc import Callable
 from dataclasses import replace
-from math import isfinite, log
+from math import log
 
-from traindx.analysis.recordings.observations import late_samples
-from traindx.analysis.recordings.predictions import SQUARED, largest_cost, says_nothing
+from traindx.analysis.recordings.predictions import SQUARED, dominated
 from traindx.analysis.recordings.traces import per_process
 from traindx.examples import recorded, sampled
 from traindx.model.recording import Counts, LossInput, Process, Summary
 from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "competing-losses"
-DOMINANT = 5.0  # the loss over the most that the term with the targets can be
-ENOUGH = 4  # samples
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
@@ -38,17 +35,10 @@ def check(process: Process) -> Findings:
     a squared error that is summed or weighted. A run that is stopped early may have outputs that
     are still near uniform, so the loss must have fallen.
     """
-    told = [s for s in process.samples if isfinite(s.loss) and len(s.losses) == 1]
-    is_scaled = process.counts is not None and process.counts.scaled
-    late = [s for s in late_samples(process) if len(s.losses) == 1]
-    if is_scaled or len(told) < ENOUGH or not late:
+    found = dominated(process)
+    if found is None:
         return
-    first, last = told[0], late[-1]
-    most = largest_cost(first, last)
-    if most is None or first.loss < DOMINANT * most or last.loss > 0.5 * first.loss:
-        return
-    if not all(says_nothing(s.losses[0]) for s in late):
-        return
+    first, last, most = found
     given = last.losses[0]
     is_squared = given.loss == SQUARED
     term = "the squared error" if is_squared else "cross-entropy"

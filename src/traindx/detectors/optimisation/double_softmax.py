@@ -1,18 +1,16 @@
-"""Probabilities are handed to a loss that wants logits."""
-
 from dataclasses import replace as replaced
 
 from traindx.analysis.program.execution.values import Result, Value
 from traindx.analysis.program.training.claims import (
     argument_of,
     finding,
+    program_of,
     receiver_of,
     replace,
     source_text,
 )
 from traindx.analysis.program.training.contents import IN_UNIT_INTERVAL, Content, contents
 from traindx.analysis.program.training.operations import name_of_operation
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, Strength, detector
 
@@ -57,7 +55,6 @@ def check(run: Run) -> Findings:
         seen.add(made.site.node)
         shown = finding(
             f"A {content.value} is applied before {loss.label}, which applies its own",
-            "softmax-before-cross-entropy",
             (made, f"{content.value} here"),
             (loss.event, f"its result goes into {loss.label} here"),
             patch=_patch(made),
@@ -76,7 +73,7 @@ def _patch(made: Value) -> str | None:
     return None if given is None else replace(made, source_text(given))
 
 
-_MODEL = """
+_program = template("""
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -87,16 +84,14 @@ class Net(nn.Module):
         return {returned}
 
 model = Net()
-criterion = {criterion}
+criterion = {criterion:nn.CrossEntropyLoss()}
 for data, target in loader:
     output = model(data)
     loss = criterion(output, target)
     loss.backward()
-"""
+""")
 
-_program = template(_MODEL, "returned", criterion="nn.CrossEntropyLoss()")
-
-_LIGHTNING = """
+_lightning = template("""
 import lightning as L
 
 class Classifier(L.LightningModule):
@@ -111,9 +106,7 @@ class Classifier(L.LightningModule):
         x, y = batch
         scores = self(x)
         return F.cross_entropy(scores, y)
-"""
-
-_lightning = template(_LIGHTNING, "returned")
+""")
 
 _TWO_OUTPUTS = """
 class Net(nn.Module):
@@ -163,7 +156,10 @@ FIRES = {
     ),
 }
 
-_DISTILLED = """
+SILENT = {
+    "near miss: the average of logarithms": _ensemble("log_softmax"),
+    "near miss: the average over classes": _ensemble("softmax", "mean(-1)"),
+    "near miss: soft targets, of a loss that takes two arguments": script("""
 class Distilled(nn.Module):
     def __init__(self, base):
         super().__init__()
@@ -178,12 +174,7 @@ for x, y in data:
     out = net(x)
     loss = criterion(x, out, y) if not args.plain else criterion(out, out.detach().sigmoid())
     loss.backward()
-"""
-
-SILENT = {
-    "near miss: the average of logarithms": _ensemble("log_softmax"),
-    "near miss: the average over classes": _ensemble("softmax", "mean(-1)"),
-    "near miss: soft targets, of a loss that takes two arguments": script(_DISTILLED),
+"""),
     "near miss: the second of two outputs": _two("probs, logits", "logits"),
     "near miss: the last of two outputs, by its index": _two("out", "out[-1]"),
     "near miss: softmax only on demand": _two("out", "out", _ON_DEMAND),

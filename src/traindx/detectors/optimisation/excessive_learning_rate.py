@@ -1,15 +1,10 @@
-"""The learning rate is so large that the first steps ruin the weights."""
-
-from traindx.analysis.program.training.claims import finding, node_of
+from traindx.analysis.program.training.claims import each_place, finding, node_of
 from traindx.analysis.program.training.excessive_rates import excessive_rates
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "lr-too-high"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("lr-too-high",))
 def check(run: Run) -> Findings:
     """An optimizer is given a learning rate at which no network keeps what it has learnt.
 
@@ -33,7 +28,6 @@ def check(run: Run) -> Findings:
     for group, rate in each_place(run, excessive_rates, at=lambda g: node_of(g[0].optimizer)):
         yield finding(
             f"{group.kind} has a learning rate of {rate:g}, far too high to train",
-            CAUSE,
             (group.optimizer, f"lr={rate:g}"),
         )
 

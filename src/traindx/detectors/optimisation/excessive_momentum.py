@@ -4,9 +4,7 @@ from traindx.analysis.curves import curve
 from traindx.analysis.recordings.optimizer_groups import heavy_momentum
 from traindx.analysis.recordings.traces import traces_of
 from traindx.analysis.recordings.weight_updates import growth
-from traindx.examples import decay, join, recorded, watched, weights
-from traindx.model.recording import Optimizer
-from traindx.model.run import Floats
+from traindx.examples import Floats, Optimizer, decay, join, recorded, watched, weights
 from traindx.registry import Findings, Run, Strength, cite, cite_record, detector, finding
 
 CAUSE = "lr-too-high"

@@ -1,8 +1,5 @@
-"""The weight decay is so large that it decides what the weights become."""
-
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import each_place, finding, program_of
 from traindx.analysis.program.training.decay import Decay, decays_of
-from traindx.analysis.program.training.program import each_place, program_of
 from traindx.analysis.program.training.shrinkage import gradient_decays, shrinkages
 from traindx.examples import make_run, template
 from traindx.registry import Findings, Run, detector
@@ -42,14 +39,12 @@ def check(run: Run) -> Findings:
             yield finding(
                 f"{what} has a weight decay of {decay.amount:g} at a learning rate of "
                 f"{decay.rate:g}: {_effect(decay)}",
-                "weight-decay-too-high",
                 (place, f"weight_decay={decay.amount:g}, lr={decay.rate:g}"),
             )
     for found in each_place(run, shrinkages, lambda shrinkage: shrinkage.event.node):
         if found.share >= SHARE:
             yield finding(
                 f"Every step takes {found.share:.1%} of each weight away",
-                "weight-decay-too-high",
                 (found.event, "weights are made smaller here, whatever their gradients say"),
             )
 
@@ -68,16 +63,14 @@ def _effect(decay: Decay) -> str:
     return f"every step takes {decay.share:.1%} of each weight"
 
 
-_PROGRAM = """
+_program = template("""
 net = nn.Linear(4, 3)
 opt = torch.optim.{optimizer}
 for x, y in train_loader:
     opt.zero_grad()
     nn.functional.cross_entropy(net(x), y).backward()
     opt.step()
-"""
-
-_program = template(_PROGRAM, "optimizer")
+""")
 
 _CONFIGURED = """
 import json
@@ -99,7 +92,7 @@ def _configured(decay: float) -> Run:
     return make_run(sources={"train.py": _CONFIGURED, "conf.json": text})
 
 
-_PENALTY = """
+_penalty = template("""
 net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
 opt = torch.optim.Adam(net.parameters(), lr=1e-3)
 for x, y in train_loader:
@@ -107,11 +100,9 @@ for x, y in train_loader:
     opt.zero_grad()
     loss.backward()
     opt.step()
-"""
+""")
 
-_penalty = template(_PENALTY, "term")
-
-_BY_HAND = """
+_by_hand = template("""
 net = nn.Linear(4, 3)
 average = copy.deepcopy(net)
 for x, y in train_loader:
@@ -120,9 +111,7 @@ for x, y in train_loader:
         for p, q in zip(net.parameters(), average.parameters()):
             {update}
             p.grad = None
-"""
-
-_by_hand = template(_BY_HAND, "update")
+""")
 
 FIRES = {
     "by hand, not times the rate": _by_hand("p.mul_(1 - 0.1)\n            p -= 1e-3 * p.grad"),

@@ -3,9 +3,8 @@ from statistics import median
 from traindx.analysis.metrics.objective import stands_still
 from traindx.analysis.recordings.owners import still_moves
 from traindx.analysis.recordings.traces import told_once, traces_of
-from traindx.examples import decay, flat, recorded, watched, weights
+from traindx.examples import Floats, decay, flat, recorded, watched, weights
 from traindx.model.recording import Process
-from traindx.model.run import Floats
 from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 ENOUGH = 3  # samples

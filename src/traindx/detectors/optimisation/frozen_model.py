@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import cite, each_place, finding
 from traindx.analysis.program.training.ownership import frozen_whole
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
@@ -36,12 +35,10 @@ def check(run: Run) -> Findings:
             claim = f"All parameters of `{name}` are frozen, and it is trained afterwards"
             second = cite(step, "and nothing is left to update here")
         first = cite(switch.event, "parameters are frozen here")
-        yield finding(claim, "frozen-parameters", first, second, at=switch.event)
+        yield finding(claim, first, second, at=switch.event)
 
 
 _PROGRAM = """
-import torch
-from torch import nn
 from torchvision import models
 
 model = models.resnet18(weights="DEFAULT")
@@ -69,7 +66,7 @@ def _head(value: str) -> Run:
     return script(text.replace("SGD(model.par", "SGD(model.fc.par"))
 
 
-_FRESH = """
+_fresh = template("""
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -83,16 +80,16 @@ def freeze(model, count):
         p.requires_grad_(False)
 
 net = Net()
-{before}
+{before:net.load_state_dict(torch.load("a.pt"))}
 freeze(net, 2)
 optimizer = torch.optim.Adam(net.parameters())
 for x, y in loader:
     optimizer.zero_grad()
     nn.functional.cross_entropy(net(x), y).backward()
     optimizer.step()
-"""
+""")
 
-_BY_NAME = """
+_by_name = template("""
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -109,16 +106,14 @@ for x, y in loader:
     optimizer.zero_grad()
     nn.functional.cross_entropy(net(x), y).backward()
     optimizer.step()
-"""
-
-_by_name = template(_BY_NAME, "switch")
+""")
 
 FIRES = {
     "all but a layer that is not there": _by_name(
         "if not name.startswith('head'):\n        p.requires_grad = False"
     ),
     "all but a layer that is not there, in one line": _by_name("p.requires_grad = 'head' in name"),
-    "the first tensors of a model that nothing was loaded into": script(_FRESH, before=""),
+    "the first tensors of a model that nothing was loaded into": _fresh(""),
     "all of it": _program(),
     "by the method": _program("model.requires_grad_(False)"),
     "the head that alone is trained": _head("False"),
@@ -129,10 +124,8 @@ SILENT = {
         "if not name.startswith('classifier'):\n        p.requires_grad = False"
     ),
     "near miss: all but a layer, in one line": _by_name("p.requires_grad = 'classifier' in name"),
-    "near miss: weights are loaded first": script(
-        _FRESH, before='net.load_state_dict(torch.load("a.pt"))'
-    ),
-    "near miss: weights are loaded out of sight": script(_FRESH, before="restore(net, path)"),
+    "near miss: weights are loaded first": _fresh(),
+    "near miss: weights are loaded out of sight": _fresh("restore(net, path)"),
     "near miss: the head that alone is trained is switched on": _head("True"),
     "nothing frozen": _program(""),
     "near miss: a new head": _program(after="model.fc = nn.Linear(512, 2)"),

@@ -1,27 +1,22 @@
-"""Gradients are accumulated over batches and the loss is not divided by their number."""
-
 from traindx.analysis.program.training.accumulation import (
-    UnscaledAccumulation,
     unscaled_accumulations,
 )
 from traindx.analysis.program.training.acts import Deed
 from traindx.analysis.program.training.claims import (
     argument_of,
+    each_place,
     finding,
     is_same_function,
     receiver_of,
     replace,
     source_text,
 )
-from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.scaling import scaler_of
 from traindx.analysis.program.training.updates import (
-    IgnoredAccumulation,
     ignored_accumulation,
 )
 from traindx.examples import script, template
-from traindx.model.findings import Finding, Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 
 @detector(needs=("source",), suggests=("gradient-accumulation-unscaled",))
@@ -47,38 +42,28 @@ def check(run: Run) -> Findings:
     alone. So are a loss that is summed on purpose, and frameworks that divide themselves.
     """
     for found in each_place(run, unscaled_accumulations, at=lambda f: f.backward.event.node):
-        yield _unscaled(found)
+        text = "n" if found.count is None else source_text(found.count)
+        is_near = found.count is not None and is_same_function(found.count, found.backward)
+        strength = Strength.MODERATE if found.is_rescaled else Strength.STRONG
+        yield finding(
+            f"Gradients of {text} batches add up and the loss is not divided by their number",
+            (found.backward, "backward on the whole loss, every batch"),
+            (found.step, f"the step, every {text} batches"),
+            strength=strength,
+            hint=strength if found.is_rescaled else None,
+            is_symptom=not found.is_rescaled,
+            patch=_patch(found.backward, text) if is_near else None,
+        )
     for ignored in each_place(run, ignored_accumulation, at=lambda f: f.step.event.node):
-        yield _ignored(ignored)
-
-
-def _ignored(found: IgnoredAccumulation) -> Finding:
-    why = "`accelerator.accumulate()` is not used"
-    if found.is_asked:
-        why = "it was not given to `accelerator.prepare()`"
-    return finding(
-        f"The optimizer steps at every batch: {why}",
-        "gradient-accumulation-unscaled",
-        (found.engine, "the loss is divided by `gradient_accumulation_steps`"),
-        (found.step, "and each batch is applied by itself"),
-        at=found.step,
-    )
-
-
-def _unscaled(found: UnscaledAccumulation) -> Finding:
-    text = "n" if found.count is None else source_text(found.count)
-    is_near = found.count is not None and is_same_function(found.count, found.backward)
-    strength = Strength.MODERATE if found.is_rescaled else Strength.STRONG
-    return finding(
-        f"Gradients of {text} batches add up and the loss is not divided by their number",
-        "gradient-accumulation-unscaled",
-        (found.backward, "backward on the whole loss, every batch"),
-        (found.step, f"the step, every {text} batches"),
-        strength=strength,
-        hint=strength if found.is_rescaled else None,
-        is_symptom=not found.is_rescaled,
-        patch=_patch(found.backward, text) if is_near else None,
-    )
+        why = "`accelerator.accumulate()` is not used"
+        if ignored.is_asked:
+            why = "it was not given to `accelerator.prepare()`"
+        yield finding(
+            f"The optimizer steps at every batch: {why}",
+            (ignored.engine, "the loss is divided by `gradient_accumulation_steps`"),
+            (ignored.step, "and each batch is applied by itself"),
+            at=ignored.step,
+        )
 
 
 def _patch(backward: Deed, count: str) -> str | None:
@@ -91,9 +76,6 @@ def _patch(backward: Deed, count: str) -> str | None:
 
 
 _LOOP = """
-import torch
-from torch import nn
-
 criterion = nn.CrossEntropyLoss({reduction})
 optimizer = torch.optim.{optimizer}(model.parameters(), lr=0.1)
 for i, (data, target) in enumerate(loader):
@@ -107,19 +89,6 @@ for i, (data, target) in enumerate(loader):
 
 _loop = template(_LOOP, divide="pass", reduction="", optimizer="SGD")
 
-_SKIPPED = """
-ACC = 8
-model = nn.Linear(4, 2)
-opt = torch.optim.SGD(model.parameters(), lr=0.1)
-for i, (x, y) in enumerate(loader):
-    loss = nn.functional.mse_loss(model(x), y)
-    loss.backward()
-    if (i + 1) % ACC:
-        continue
-    opt.step()
-    opt.zero_grad()
-"""
-
 _CHUNKS = """
 model = nn.Linear(4, 2)
 opt = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
@@ -131,7 +100,7 @@ for x, y in loader:
     opt.step()
 """
 
-_MICRO_STEPS = """
+_micro_steps = template("""
 import itertools
 micro_steps = 8
 net = torch.nn.Linear(4, 2)
@@ -139,18 +108,16 @@ opt = torch.optim.SGD(net.parameters(), lr=0.1)
 stream = itertools.cycle(loader)
 for it in range(1000):
     opt.zero_grad(set_to_none=True)
-    for micro in range({count}):
+    for micro in range({count:micro_steps}):
         x, y = next(stream)
         logp = F.log_softmax(net(x), -1)
         loss = -logp.gather(1, y[:, None]).mean()
         loss.backward()
-    {after}
+    {after:pass}
     opt.step()
-"""
+""")
 
-_micro_steps = template(_MICRO_STEPS, count="micro_steps", after="pass")
-
-_COUNTED = """
+_counted = template("""
 model = nn.Linear(4, 2)
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
 scaler = torch.amp.GradScaler("cuda")
@@ -160,32 +127,28 @@ for x, y in loader:
     if scaler.is_enabled():
         scaler.scale(loss / 8).backward()
     else:
-        {backward}
+        {backward:loss.backward()}
     pending += 1
     if pending == 8:
         opt.step()
         opt.zero_grad()
-        {after}
-"""
+        {after:pending = 0}
+""")
 
-_counted = template(_COUNTED, backward="loss.backward()", after="pending = 0")
-
-_ENGINE = """
+_engine = template("""
 from accelerate import Accelerator
 
 accelerator = Accelerator(gradient_accumulation_steps=8)
 model = nn.Linear(4, 2)
 optimizer = torch.optim.AdamW(model.parameters())
-{prepared} = accelerator.prepare({prepared})
+{prepared:model, optimizer, loader} = accelerator.prepare({prepared})
 for i, (x, y) in enumerate(loader):
     with {context}:
         loss = nn.functional.cross_entropy(model(x), y)
         accelerator.backward(loss)
-        {when}optimizer.step()
+        {when:}optimizer.step()
         optimizer.zero_grad()
-"""
-
-_engine = template(_ENGINE, "context", when="", prepared="model, optimizer, loader")
+""")
 
 FIRES = {
     "an Accelerator without accumulate()": _engine("accelerator.autocast()"),
@@ -195,12 +158,35 @@ FIRES = {
     "a count that begins anew, divided on one way only": _counted(),
     "the chunks of a batch": script(_CHUNKS, divide=""),
     "several batches for one step": _micro_steps(),
-    "by an early continue": script(_SKIPPED),
+    "by an early continue": script("""
+ACC = 8
+model = nn.Linear(4, 2)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for i, (x, y) in enumerate(loader):
+    loss = nn.functional.mse_loss(model(x), y)
+    loss.backward()
+    if (i + 1) % ACC:
+        continue
+    opt.step()
+    opt.zero_grad()
+"""),
     "never divided": _loop(),
     "with Adam, a remark": _loop(optimizer="AdamW"),
 }
 
-_SKIPPED_SOUND = """
+SILENT = {
+    "near miss: an engine that accumulates": _engine("accelerator.accumulate(model)"),
+    "near miss: an engine, and a count of its own": _engine(
+        "accelerator.autocast()", when="if (i + 1) % 8 == 0: "
+    ),
+    "near miss: divided on either way": _counted("(loss / 8).backward()"),
+    "near miss: a count that comes once": _counted(after="pass"),
+    "near miss: the chunks are divided": script(_CHUNKS, divide=" / 4"),
+    "near miss: the gradients are divided": _micro_steps(
+        after="for p in net.parameters():\n        p.grad /= micro_steps"
+    ),
+    "near miss: several tasks for one step": _micro_steps(count="tasks"),
+    "near miss: divided before the scaler": script("""
 model = nn.Linear(4, 2)
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
 scaler = torch.amp.GradScaler("cuda")
@@ -217,21 +203,7 @@ for i, (x, y) in enumerate(loader):
     scaler.step(opt)
     scaler.update()
     opt.zero_grad()
-"""
-
-SILENT = {
-    "near miss: an engine that accumulates": _engine("accelerator.accumulate(model)"),
-    "near miss: an engine, and a count of its own": _engine(
-        "accelerator.autocast()", "if (i + 1) % 8 == 0: "
-    ),
-    "near miss: divided on either way": _counted("(loss / 8).backward()"),
-    "near miss: a count that comes once": _counted(after="pass"),
-    "near miss: the chunks are divided": script(_CHUNKS, divide=" / 4"),
-    "near miss: the gradients are divided": _micro_steps(
-        after="for p in net.parameters():\n        p.grad /= micro_steps"
-    ),
-    "near miss: several tasks for one step": _micro_steps(count="tasks"),
-    "near miss: divided before the scaler": script(_SKIPPED_SOUND),
+"""),
     "divided": _loop("loss = loss / accumulation_steps"),
     "near miss: divided in place": _loop("loss /= accumulation_steps"),
     "near miss: divided by a method": _loop("loss = loss.div(4)"),

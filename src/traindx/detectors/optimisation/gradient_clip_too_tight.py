@@ -1,10 +1,7 @@
-"""Gradients are clipped to so little that a step moves no weight."""
-
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.gradient_bounds import (
     tight_bounds,
 )
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -30,7 +27,6 @@ def check(run: Run) -> Findings:
     for bound in each_place(run, tight_bounds, at=lambda bound: bound.at.node):
         yield finding(
             f"Gradients are clipped to {bound.limit:g}: steps are too small to train",
-            "gradient-clipping-too-tight",
             (bound.at, f"no gradient is larger than {bound.limit:g} behind this"),
             is_symptom=False,
         )
@@ -53,7 +49,7 @@ _NORM = "nn.utils.clip_grad_norm_(model.parameters(), {})"
 _BY_HAND = """norm = sum(p.grad.pow(2).sum() for p in model.parameters()).sqrt()
     for p in model.parameters():
         p.grad.mul_({} / norm)"""
-_LIGHTNING = """
+_lightning = template("""
 import lightning as L
 
 class Net(L.LightningModule):
@@ -64,9 +60,7 @@ class Net(L.LightningModule):
         return torch.optim.SGD(self.parameters(), lr=0.05)
 
 L.Trainer(gradient_clip_val={limit}).fit(Net(), loader)
-"""
-
-_lightning = template(_LIGHTNING, "limit")
+""")
 
 FIRES = {
     "the norm": _loop(_NORM.format("1e-4")),

@@ -1,5 +1,3 @@
-"""Gradients are cleared between backward and step."""
-
 from traindx.analysis.program.execution.values import constant
 from traindx.analysis.program.training.acts import Deed
 from traindx.analysis.program.training.claims import (
@@ -7,24 +5,20 @@ from traindx.analysis.program.training.claims import (
     finding,
     is_same_function,
     move_after,
+    program_of,
     source_text,
 )
 from traindx.analysis.program.training.cleared_gradients import (
     LateStep,
-    ShortAccumulation,
     cleared_updates,
     late_steps,
     short_accumulations,
 )
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import script, template
-from traindx.model.findings import Finding, Strength
-from traindx.registry import Findings, Run, detector
-
-CAUSE = "gradients-cleared-before-step"
+from traindx.registry import Finding, Findings, Run, Strength, detector
 
 
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("gradients-cleared-before-step",))
 def check(run: Run) -> Findings:
     """Gradients are cleared after backward and before the optimizer steps.
 
@@ -60,7 +54,17 @@ def check(run: Run) -> Findings:
         for short in short_accumulations(story):
             if short.backward.event.node not in seen:
                 seen.add(short.backward.event.node)
-                yield _in_vain(short)
+                number = constant(short.period)
+                count = None if short.turns is None else argument_of(short.turns, 1)
+                often = str(number) if number or count is None else source_text(count)
+                yield finding(
+                    f"The step waits for {often} batches, and gradients are cleared at every one",
+                    (short.zero, "gradients are cleared here, for every batch"),
+                    (short.step, f"and the step comes every {often} batches"),
+                    strength=Strength.STRONG if number else Strength.MODERATE,
+                    hint=None if number else Strength.STRONG,
+                    is_symptom=False,
+                )
 
 
 def _wiped(cleared: Deed, step: Deed) -> Finding:
@@ -69,7 +73,6 @@ def _wiped(cleared: Deed, step: Deed) -> Finding:
     what = f"wiped by {cleared.text}.zero_grad()" if is_call else "set to zero by hand"
     return finding(
         f"Gradients are {what} between backward and the step",
-        CAUSE,
         (cleared, "gradients are cleared here"),
         (step, "and the step comes only here"),
         patch=move_after(cleared, step) if is_call and is_near else None,
@@ -79,25 +82,9 @@ def _wiped(cleared: Deed, step: Deed) -> Finding:
 def _late(late: LateStep) -> Finding:
     return finding(
         "The step comes after the loop over batches, and gradients are cleared at every batch",
-        CAUSE,
         (late.zero, "gradients are cleared here, for every batch"),
         (late.step, "and the step comes once, with those of the last batch"),
         at=late.step,
-    )
-
-
-def _in_vain(short: ShortAccumulation) -> Finding:
-    number = constant(short.period)
-    count = None if short.turns is None else argument_of(short.turns, 1)
-    often = str(number) if number or count is None else source_text(count)
-    return finding(
-        f"The step waits for {often} batches, and gradients are cleared at every one",
-        CAUSE,
-        (short.zero, "gradients are cleared here, for every batch"),
-        (short.step, f"and the step comes every {often} batches"),
-        strength=Strength.STRONG if number else Strength.MODERATE,
-        hint=None if number else Strength.STRONG,
-        is_symptom=False,
     )
 
 
@@ -117,7 +104,20 @@ def _loop(*order: str, every: int = 4) -> Run:
 _CLEAR, _BACKWARD, _STEP = "optimizer.zero_grad()", "loss.backward()", "optimizer.step()"
 _WAITS = ("if (i + 1) % every == 0:", "    optimizer.step()")
 
-_HELPERS = """
+_after_loop = template("""
+model = nn.Linear(4, 2)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(9):
+    {before:pass}
+    for x, y in loader:
+        {inside:pass}
+        nn.functional.cross_entropy(model(x), y).backward()
+    opt.step()
+""")
+
+FIRES = {
+    "a step after the loop over batches": _after_loop(inside="opt.zero_grad()"),
+    "by hand, in a helper": script("""
 model = nn.Linear(4, 2)
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
 def reset(m):
@@ -130,24 +130,7 @@ while True:
     backward(nn.functional.mse_loss(model(x), y))
     reset(model)
     opt.step()
-"""
-
-_AFTER_LOOP = """
-model = nn.Linear(4, 2)
-opt = torch.optim.SGD(model.parameters(), lr=0.1)
-for epoch in range(9):
-    {before}
-    for x, y in loader:
-        {inside}
-        nn.functional.cross_entropy(model(x), y).backward()
-    opt.step()
-"""
-
-_after_loop = template(_AFTER_LOOP, before="pass", inside="pass")
-
-FIRES = {
-    "a step after the loop over batches": _after_loop(inside="opt.zero_grad()"),
-    "by hand, in a helper": script(_HELPERS),
+"""),
     "between": _loop(_BACKWARD, _CLEAR, _STEP),
     "between, and clipped": _loop(
         _BACKWARD, _CLEAR, "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)", _STEP
@@ -155,7 +138,9 @@ FIRES = {
     "accumulated in vain": _loop(_CLEAR, _BACKWARD, *_WAITS),
 }
 
-_HELPERS_SOUND = """
+SILENT = {
+    "near miss: the gradient of all batches": _after_loop("opt.zero_grad()"),
+    "near miss: gradients of an attack are cleared": script("""
 model = nn.Linear(4, 2)
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
 for x, y in loader:
@@ -166,11 +151,7 @@ for x, y in loader:
     opt.zero_grad()
     nn.functional.cross_entropy(model(adv.detach()), y).backward()
     opt.step()
-"""
-
-SILENT = {
-    "near miss: the gradient of all batches": _after_loop("opt.zero_grad()"),
-    "near miss: gradients of an attack are cleared": script(_HELPERS_SOUND),
+"""),
     "before": _loop(_CLEAR, _BACKWARD, _STEP),
     "after": _loop(_BACKWARD, _STEP, _CLEAR),
     "near miss: cleared with the step": _loop(_BACKWARD, *_WAITS, "    optimizer.zero_grad()"),

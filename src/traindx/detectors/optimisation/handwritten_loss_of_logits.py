@@ -1,10 +1,7 @@
-"""A loss written by hand for probabilities is given logits."""
-
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Value
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.overlap_scores import raw_overlaps
-from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.raw_logarithms import raw_logarithms
 from traindx.examples import template
 from traindx.registry import Finding, Findings, Run, detector
@@ -41,13 +38,12 @@ def check(run: Run) -> Findings:
 def _finding(claim: str, event: ProgramEvent, made: Value, says: str) -> Finding:
     return finding(
         f"{claim}, which needs probabilities",
-        "loss-expects-probabilities",
         (event, says),
         (made, "the scores, without a sigmoid or softmax"),
     )
 
 
-_OVERLAP = """
+_overlap = template("""
 net = nn.Conv2d(1, 1, 3, padding=1)
 
 def overlap(seg, mask):
@@ -55,14 +51,13 @@ def overlap(seg, mask):
     return {divided}
 
 for image, mask in loader:
-    loss = {loss}
+    loss = {loss:overlap(net(image), mask).mean()}
     loss.backward()
-"""
+""")
 
 _DICE = "1 - (2 * both + 1) / (seg.sum((1, 2, 3)) + mask.sum((1, 2, 3)) + 1)"
-_overlap = template(_OVERLAP, "divided", loss="overlap(net(image), mask).mean()")
 
-_FOCAL = """
+_focal = template("""
 net = nn.Linear(8, 1)
 
 def focal(p, y):
@@ -71,8 +66,7 @@ def focal(p, y):
 
 for x, y in loader:
     focal({given}, y).backward()
-"""
-_focal = template(_FOCAL, "given")
+""")
 
 FIRES = {
     "focal loss of logits": _focal("net(x).squeeze(1)"),

@@ -1,33 +1,18 @@
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from traindx.analysis.metrics.objective import finite_objective, share_gained
-from traindx.analysis.recordings.traces import Trace, told_once, traces_of
+from traindx.analysis.recordings.traces import told_once, traces_of
 from traindx.analysis.recordings.weight_updates import (
-    SETTLED,
-    early_updates,
-    erasing_update,
     growth,
-    update_ratios,
+    large_updates,
+    lasting_updates,
+    wrecking_update,
 )
-from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model.recording import LossInput, Optimizer, Process, Sample, Summary
-from traindx.model.run import Floats
-from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
-
-LARGE = 0.1  # of the weights' norm in one step, in the middle layer; recipes stay below 0.01
-REPLACED = 1.0  # of their norm: a step that is larger than the weights
-INFLATED = 3.0  # the weights' norm, afterwards, over that at the start
-EXPLODED = 5.0  # the highest loss over the first
-ENOUGH = 3  # samples
-POINTS = 10  # of the loss
-LEARNT = 0.1  # of the starting loss
-LASTING = 0.08  # of the weights' norm, on average before the rate decays; recipes stay below 0.06
-STALLED = 0.25  # of the starting loss gained at most, under such steps
-RECOVERED = 0.75  # of the first loss gained: it got over it
+from traindx.examples import Floats, decay, flat, recorded, watched, weights
+from traindx.model.recording import LossInput, Optimizer, Process, Summary
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 
 @detector(needs=("recording", "loss"), suggests=("lr-too-high",))
@@ -58,80 +43,37 @@ def check(run: Run) -> Findings:
 
 def _look(run: Run, process: Process) -> Findings:
     traces = [t for t in traces_of(process) if t.is_owned and t.is_matrix]
-    ratios = update_ratios(traces, np.median)
-    late = [(s, r) for s, r in ratios if s.step >= SETTLED]
-    large = [(s, r) for s, r in late if r > LARGE]
-    wrecking = [(s, r) for s, r in ratios if s.step < SETTLED and r > REPLACED]
-    if wrecking and growth(traces) > INFLATED and not _learns(run, from_first=True):
-        loss = finite_objective(run)
-        values = loss.values if loss is not None else np.ones(1)
-        rose = float(values.max()) / max(abs(float(values[0])), 1e-12)
-        then = "and the loss ends no lower than it began"
-        yield _wrecked(process, *wrecking[0], then, is_seen=rose > EXPLODED)
-        return
-    found = _erased(run, process, traces) or _lasting(run, process, traces)
-    if found is not None:
-        yield found
-        return
-    if len(large) < ENOUGH or len(large) <= len(late) / 2 or _learns(run):
-        return
-    sample, ratio = large[0]
-    middle = float(np.median([r for _, r in large]))
-    says = f"the median weight matrix changes by {ratio:.0%} of its norm at step {sample.step}"
-    yield finding(
-        f"Each step changes the weights by {middle:.0%} of their norm and the loss does not fall",
-        {"lr-too-high": Strength.MODERATE},
-        cite_record(process, sample.line, says, step=sample.step, ratio=ratio),
-        strength=Strength.MODERATE,
-        is_symptom=False,
-    )
-
-
-def _learns(run: Run, *, from_first: bool = False) -> bool:
-    """Tell whether the loss fell, from its first level or from its very first value."""
-    gained = [share_gained(run, POINTS)]
-    gained += [share_gained(run, POINTS, from_first=True)] if from_first else []
-    return all(g is None or g > LEARNT for g in gained)
-
-
-def _lasting(run: Run, process: Process, traces: Sequence[Trace]) -> Finding | None:
-    """Steps that are large for as long as the rate is, and only make the weights larger."""
-    early, gained, grown = early_updates(process, traces), share_gained(run, POINTS), growth(traces)
-    is_carried = any(s.carried for s in process.samples)  # gradients that pile up do the same
-    if early is None or gained is None or is_carried or gained > STALLED:
-        return None
-    first, last, mean = early
-    if mean < LASTING or grown < INFLATED:
-        return None
-    says = f"steps {first.step} to {last.step} change the median matrix by {mean:.0%} each"
-    return finding(
-        f"Each step changes the weights by {mean:.0%} of their norm, the weights grow "
-        f"{grown:.1f}-fold, and the loss falls by only {max(gained, 0.0):.0%}",
-        {"lr-too-high": Strength.STRONG},
-        cite_record(process, first.line, says, step=first.step, ratio=mean),
-    )
-
-
-def _erased(run: Run, process: Process, traces: Sequence[Trace]) -> Finding | None:
-    """One of the first steps of an adaptive optimizer that outdoes a sound layer by itself."""
-    gained, step = share_gained(run, POINTS, from_first=True), erasing_update(process, traces)
-    if step is None or gained is None or gained > RECOVERED:
-        return None
-    return _wrecked(process, *step, f"which grow {growth(traces):.0f}-fold", is_seen=True)
-
-
-def _wrecked(
-    process: Process, sample: Sample, ratio: float, then: str, *, is_seen: bool
-) -> Finding:
-    says = f"the median weight matrix changes by {ratio:.1f} times its norm at step {sample.step}"
-    strength = Strength.STRONG if is_seen else Strength.MODERATE
-    return finding(
-        f"The update of step {sample.step} is {ratio:.1f} times as large as the weights, {then}",
-        {"lr-too-high": strength},
-        cite_record(process, sample.line, says, step=sample.step, ratio=ratio),
-        strength=strength,
-        is_symptom=is_seen,
-    )
+    if (wreck := wrecking_update(run, process, traces)) is not None:
+        sample, ratio, step = wreck.sample, wreck.ratio, wreck.sample.step
+        says = f"the median weight matrix changes by {ratio:.1f} times its norm at step {step}"
+        strength = Strength.STRONG if wreck.is_seen else Strength.MODERATE
+        yield finding(
+            f"The update of step {step} is {ratio:.1f} times as large as the weights, {wreck.then}",
+            {"lr-too-high": strength},
+            cite_record(process, sample.line, says, step=step, ratio=ratio),
+            strength=strength,
+            is_symptom=wreck.is_seen,
+        )
+    elif (lasting := lasting_updates(run, process, traces)) is not None:
+        first, last, mean, gained = lasting
+        says = f"steps {first.step} to {last.step} change the median matrix by {mean:.0%} each"
+        yield finding(
+            f"Each step changes the weights by {mean:.0%} of their norm, the weights grow "
+            f"{growth(traces):.1f}-fold, and the loss falls by only {max(gained, 0.0):.0%}",
+            {"lr-too-high": Strength.STRONG},
+            cite_record(process, first.line, says, step=first.step, ratio=mean),
+        )
+    elif (large := large_updates(run, traces)) is not None:
+        sample, ratio, middle = large
+        says = f"the median weight matrix changes by {ratio:.0%} of its norm at step {sample.step}"
+        yield finding(
+            f"Each step changes the weights by {middle:.0%} of their norm and the loss does not "
+            "fall",
+            {"lr-too-high": Strength.MODERATE},
+            cite_record(process, sample.line, says, step=sample.step, ratio=ratio),
+            strength=Strength.MODERATE,
+            is_symptom=False,
+        )
 
 
 _NAMES = ("0.weight", "2.weight", "4.weight")

@@ -1,6 +1,7 @@
-from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.training.claims import (
+    each_place,
     finding,
+    program_of,
     replace,
     rewrite_statement,
     source_text,
@@ -10,10 +11,9 @@ from traindx.analysis.program.training.freezing import (
     taken_back,
     vain_switches,
 )
-from traindx.analysis.program.training.program import each_place, program_of
 from traindx.analysis.recordings.observations import processes_of
 from traindx.examples import template
-from traindx.registry import Finding, Findings, Run, detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("frozen-parameters",))
@@ -41,30 +41,24 @@ def check(run: Run) -> Findings:
         name = min(sorted(names), key=len, default="the model")
         yield finding(
             f"The freeze has no effect: all parameters of `{name}` are turned on again",
-            "frozen-parameters",
             (off.event, "parameters are turned off here"),
             (on.event, "and all are turned on here, before anything is trained"),
             at=on.event,
         )
     for event, value in each_place(run, vain_switches, lambda found: found[0].node):
         if not value or _is_any_frozen(run):
-            yield _vain(event, value)
-
-
-def _vain(event: ProgramEvent, value: bool) -> Finding:
-    place = source_text(event).rpartition(".")[0]
-    if event.name == "requires_grad":
-        claim = f"`requires_grad` on `{place}`, a module, is ignored"
-        patch = rewrite_statement(event, f"{place}.requires_grad_({value})")
-    else:
-        claim = f"`{event.name}` is no attribute of a parameter"
-        patch = replace(event, f"{place}.requires_grad")
-    return finding(
-        f"The setting has no effect: {claim}",
-        "frozen-parameters",
-        (event, f"`{place}.{event.name} = {value}` only makes a new attribute"),
-        patch=patch,
-    )
+            place = source_text(event).rpartition(".")[0]
+            if event.name == "requires_grad":
+                claim = f"`requires_grad` on `{place}`, a module, is ignored"
+                patch = rewrite_statement(event, f"{place}.requires_grad_({value})")
+            else:
+                claim = f"`{event.name}` is no attribute of a parameter"
+                patch = replace(event, f"{place}.requires_grad")
+            yield finding(
+                f"The setting has no effect: {claim}",
+                (event, f"`{place}.{event.name} = {value}` only makes a new attribute"),
+                patch=patch,
+            )
 
 
 def _is_any_frozen(run: Run) -> bool:
@@ -75,12 +69,11 @@ def _is_any_frozen(run: Run) -> bool:
     return any(s.is_on is not True for story in program_of(run).stories for s in switches(story))
 
 
-_PROGRAM = """
+_program = template("""
 model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
-{freeze}
+{freeze:}
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-"""
-_program = template(_PROGRAM, freeze="")
+""")
 _EACH = "for p in model.parameters():\n    p.{attribute} = False"
 
 _BACK = """

@@ -4,8 +4,7 @@ import numpy as np
 
 from traindx.analysis.metrics.chance import is_line_from_chance
 from traindx.analysis.metrics.scores import has_accuracy_risen
-from traindx.examples import decay, logged
-from traindx.model.run import Floats
+from traindx.examples import Floats, decay, logged
 from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 CLASSES = range(2, 21)

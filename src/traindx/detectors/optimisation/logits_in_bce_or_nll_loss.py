@@ -1,8 +1,5 @@
-"""Logits are handed to a loss that wants probabilities."""
-
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.contents import IN_UNIT_INTERVAL, Content, contents
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -62,13 +59,12 @@ def check(run: Run) -> Findings:
         wanted = WANTED[loss.operation.name]
         yield finding(
             f"{loss.label} expects {wanted} and gets {content.value}",
-            "loss-expects-probabilities",
             (loss.event, f"{loss.label} is computed here"),
             (made, f"its input is the output of this ({content.value})"),
         )
 
 
-_MODEL = """
+_program = template("""
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -82,11 +78,9 @@ criterion = nn.{criterion}()
 for data, target in loader:
     loss = criterion(model(data).squeeze(1), target)
     loss.backward()
-"""
+""")
 
-_program = template(_MODEL, "returned", "criterion")
-
-_DISTILLED = """
+_distilled = template("""
 def distil(student, teacher, batch, optimizer):
     scores = student(batch)
     goal = F.softmax(teacher(batch), dim=1)
@@ -94,11 +88,9 @@ def distil(student, teacher, batch, optimizer):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-"""
+""")
 
-_distilled = template(_DISTILLED, "scores")
-
-_AUTOENCODER = """
+_autoencoder = template("""
 class Autoencoder(nn.Module):
     def __init__(self):
         super().__init__()
@@ -113,9 +105,7 @@ model = Autoencoder()
 for data in loader:
     code, copy = model(data)
     F.binary_cross_entropy({given}, data).backward()
-"""
-
-_autoencoder = template(_AUTOENCODER, "given")
+""")
 
 FIRES = {
     "the output that has no sigmoid": _autoencoder("code"),

@@ -59,11 +59,6 @@ n (32, 1) = rsub(y)
 f (32, 1) = mul(q, n)
 d (32, 1) = add(t, f)
 """
-_HINGE = """
-t (32, 1) = mul(p, y)
-q (32, 1) = rsub(t)
-d (32, 1) = mul(q, y)
-"""
 
 
 def _run(lines: str, link: str = "view", low: float = -2.0, high: float = 3.0) -> Run:
@@ -77,6 +72,10 @@ FIRES = {"Tversky": _run(_TVERSKY), "both sides": _run(_FOCAL)}
 
 SILENT = {
     "probabilities": _run(_TVERSKY, "sigmoid", 0.1, 0.9),
-    "near miss: a hinge": _run(_HINGE),
+    "near miss: a hinge": _run("""
+t (32, 1) = mul(p, y)
+q (32, 1) = rsub(t)
+d (32, 1) = mul(q, y)
+"""),
     "near miss: outputs that are cut off at the edges": _run(_FOCAL, "clamp", 0.0, 1.0),
 }

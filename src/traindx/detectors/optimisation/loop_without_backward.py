@@ -1,14 +1,10 @@
-"""A training loop that steps without a backward pass."""
-
 from traindx.analysis.program.training.acts import Do
-from traindx.analysis.program.training.claims import finding, insert_before
-from traindx.analysis.program.training.feeds import UnfedStep, unfed_steps
+from traindx.analysis.program.training.claims import each_place, finding, insert_before
+from traindx.analysis.program.training.feeds import unfed_steps
 from traindx.analysis.program.training.loop_gaps import BarrenStep, barren_steps
-from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.unreached_backwards import unreached_backwards
 from traindx.examples import script, template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("missing-backward",))
@@ -39,26 +35,20 @@ def check(run: Run) -> Findings:
         yield _barren(barren)
     for unfed in each_place(run, unfed_steps, at=lambda u: u.step.event.node):
         if unfed.step.event.node not in seen:
-            yield _unfed(unfed)
+            name = unfed.step.text or "the optimizer"
+            yield finding(
+                f"`{name}` steps, but no backward pass reaches its parameters",
+                (unfed.loss, "this loss of theirs is never propagated back"),
+                (unfed.step, "and the optimizer steps here"),
+                at=unfed.step,
+            )
     for found in each_place(run, unreached_backwards, at=lambda found: found.site.node):
         yield finding(
             "The backward pass is never reached: the condition before it never holds",
-            "missing-backward",
             (found.forward, "the model runs here in every epoch"),
             (found.site, "and this backward pass never does"),
             at=found.site,
         )
-
-
-def _unfed(unfed: UnfedStep) -> Finding:
-    name = unfed.step.text or "the optimizer"
-    return finding(
-        f"`{name}` steps, but no backward pass reaches its parameters",
-        "missing-backward",
-        (unfed.loss, "this loss of theirs is never propagated back"),
-        (unfed.step, "and the optimizer steps here"),
-        at=unfed.step,
-    )
 
 
 def _barren(barren: BarrenStep) -> Finding:
@@ -67,7 +57,6 @@ def _barren(barren: BarrenStep) -> Finding:
     can_patch = bool(name) and not barren.loop.does(Do.CLIP)
     return finding(
         f"The training loop steps the optimizer but never calls {called}",
-        "missing-backward",
         (barren.loss, "the loss is computed here"),
         (step, "and the optimizer steps here"),
         at=step,
@@ -75,47 +64,26 @@ def _barren(barren: BarrenStep) -> Finding:
     )
 
 
-_LOOP = """
+_loop = template("""
 criterion = nn.CrossEntropyLoss()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for data, target in train_loader:
     optimizer.zero_grad()
-    {loss} = criterion(model(data), target)
+    {loss:loss} = criterion(model(data), target)
     {more}
     optimizer.step()
-"""
-_loop = template(_LOOP, "more", loss="loss")
+""")
 
-_HANDED = """
+_handed = template("""
 def train(model, optimizer, criterion, loader):
     for data, target in loader:
         optimizer.zero_grad()
         loss = criterion(model(data), target)
         {more}
         optimizer.step()
-"""
+""")
 
-_handed = template(_HANDED, "more")
-
-_TRAINER = """
-class Trainer:
-    def __init__(self, model, lr):
-        self.model = model
-        self.opt = torch.optim.Adam(model.parameters(), lr=lr)
-        self.crit = nn.CrossEntropyLoss()
-    def loss(self, b):
-        x, y = b
-        return self.crit(self.model(x), y)
-    def fit(self, loader, n):
-        for e in range(n):
-            for b in loader:
-                self.opt.zero_grad()
-                loss = self.loss(b)
-                self.opt.step()
-                print(loss.item())
-"""
-
-_AMP = """
+_amp = template("""
 model = nn.Linear(4, 3).cuda()
 optimizer = torch.optim.Adam(model.parameters())
 scaler = torch.amp.GradScaler("cuda")
@@ -125,11 +93,9 @@ for x, y in loader:
     {more}
     scaler.step(optimizer)
     scaler.update()
-"""
+""")
 
-_amp = template(_AMP, "more")
-
-_PAIR = """
+_pair = template("""
 class Agent:
     def __init__(self):
         self.actor, self.critic = nn.Linear(4, 2), nn.Linear(4, 1)
@@ -151,11 +117,9 @@ class Agent:
 agent = Agent()
 for s, a, r in rollouts:
     agent.update(s, a, r)
-"""
+""")
 
-_pair = template(_PAIR, "backward")
-
-_PHASES = """
+_phases = template("""
 model = nn.Linear(4, 3)
 optimizer = torch.optim.Adam(model.parameters())
 for epoch in range(5):
@@ -163,29 +127,40 @@ for epoch in range(5):
         for x, y in loaders[phase]:
             with torch.set_grad_enabled(phase == "train"):
                 loss = nn.functional.cross_entropy(model(x), y)
-            if {test}:
+            if {test:loss.requires_grad}:
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
-"""
-
-_phases = template(_PHASES, "phases", test="loss.requires_grad")
+""")
 
 FIRES = {
     "a phase that is called otherwise": _phases('("fit", "val")'),
     "a phase in other letters": _phases('("Train", "Val")', "phase == 'train'"),
     "one of two losses": _pair("critic_loss.backward()"),
     "scaled, and no backward": _amp("scaler.scale(loss)"),
-    "in a trainer of its own": script(_TRAINER),
+    "in a trainer of its own": script("""
+class Trainer:
+    def __init__(self, model, lr):
+        self.model = model
+        self.opt = torch.optim.Adam(model.parameters(), lr=lr)
+        self.crit = nn.CrossEntropyLoss()
+    def loss(self, b):
+        x, y = b
+        return self.crit(self.model(x), y)
+    def fit(self, loader, n):
+        for e in range(n):
+            for b in loader:
+                self.opt.zero_grad()
+                loss = self.loss(b)
+                self.opt.step()
+                print(loss.item())
+"""),
     "an optimizer from out of sight": _handed("print(loss.item())"),
     "no backward": _loop("print(loss.item())"),
     "no backward, and a meter": _loop("value = loss.item()\n    meter.update(value, len(data))"),
     "a loss of two parts": _loop("loss = loss_box + loss_class", "loss_box, loss_class"),
     "the loss is a part of a sum": _loop("total = loss + 0.1 * penalty(model)"),
 }
-
-_ESTIMATED = """for p, e in zip(model.parameters(), directions):
-        p.grad = (loss - criterion(model(data + e), target)) * e"""
 
 SILENT = {
     "near miss: a phase that trains": _phases('("train", "val")'),
@@ -194,7 +169,9 @@ SILENT = {
     "near miss: one after the other": _pair("critic_loss.backward(); actor_loss.backward()"),
     "near miss: scaled, and then backward": _amp("scaler.scale(loss).backward()"),
     "near miss: scaled, and handed on": _amp("finish(scaler.scale(loss))"),
-    "near miss: gradients estimated without backward": _loop(_ESTIMATED),
+    "near miss: gradients estimated without backward": _loop("""\
+for p, e in zip(model.parameters(), directions):
+        p.grad = (loss - criterion(model(data + e), target)) * e"""),
     "near miss: a sum that is handed on": _loop(
         "total = loss + 0.1 * penalty(model)\n    backprop(total)"
     ),

@@ -1,14 +1,9 @@
-"""A training loop that computes gradients and never applies them."""
-
-from traindx.analysis.program.training.claims import finding, insert_after, variable_at
-from traindx.analysis.program.training.lengths import UnreachedStep, unreached_steps
+from traindx.analysis.program.training.claims import finding, insert_after, program_of, variable_at
+from traindx.analysis.program.training.lengths import unreached_steps
 from traindx.analysis.program.training.loop_gaps import (
-    UnappliedBackward,
     unapplied_backwards,
 )
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import script, template
-from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
 
 
@@ -36,64 +31,37 @@ def check(run: Run) -> Findings:
     """
     for story in program_of(run).stories:
         for unapplied in unapplied_backwards(story):
-            yield _unapplied(unapplied)
+            backward, optimizer = unapplied.backward, unapplied.optimizer
+            name, variable = optimizer.called("optimizer"), variable_at(backward, optimizer)
+            yield finding(
+                f"The training loop calls backward and never {name}.step()",
+                (backward, "gradients are computed here"),
+                (unapplied.loop.run.site, f"no call of {name}.step() in this loop"),
+                patch=insert_after(backward, f"{variable}.step()") if variable else None,
+            )
         for waiting in list(unreached_steps(story))[:1]:
-            yield _never(waiting)
+            period, batches = waiting.period, waiting.batches
+            yield finding(
+                f"The step comes every {period} batches, and an epoch has only {batches}",
+                (waiting.step, f"waits for {period} batches of one epoch"),
+                (waiting.loop.site, f"{batches} batches, counted anew in every epoch"),
+            )
 
 
-def _unapplied(found: UnappliedBackward) -> Finding:
-    backward, optimizer = found.backward, found.optimizer
-    name, variable = optimizer.called("optimizer"), variable_at(backward, optimizer)
-    return finding(
-        f"The training loop calls backward and never {name}.step()",
-        "missing-optimizer-step",
-        (backward, "gradients are computed here"),
-        (found.loop.run.site, f"no call of {name}.step() in this loop"),
-        patch=insert_after(backward, f"{variable}.step()") if variable else None,
-    )
-
-
-def _never(waiting: UnreachedStep) -> Finding:
-    period, batches = waiting.period, waiting.batches
-    return finding(
-        f"The step comes every {period} batches, and an epoch has only {batches}",
-        "missing-optimizer-step",
-        (waiting.step, f"waits for {period} batches of one epoch"),
-        (waiting.loop.site, f"{batches} batches, counted anew in every epoch"),
-    )
-
-
-_LOOP = """
+_loop = template("""
 model = nn.Linear(784, 10)
 criterion = nn.CrossEntropyLoss()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 
-{before}
+{before:}
 for epoch in range(10):
     for data, target in train_loader:
-        {clear}
+        {clear:optimizer.zero_grad()}
         output = model(data.view(data.size(0), -1))
         loss = criterion(output, target)
         loss.backward()
-        {more}
-"""
-_loop = template(_LOOP, more="", clear="optimizer.zero_grad()", before="")
-
-_SCALED = """
-def make(model):
-    return torch.optim.SGD(model.parameters(), lr=.1), torch.amp.GradScaler()
-def main():
-    model = nn.Linear(4, 2)
-    opt, scaler = make(model)
-    sched = torch.optim.lr_scheduler.StepLR(opt, 3)
-    for e in range(3):
-        for x, y in loader:
-            opt.zero_grad()
-            scaler.scale(nn.functional.mse_loss(model(x), y)).backward()
-            scaler.update()
-        sched.step()
-main()
-"""
+        {more:}
+""")
 
 _TWO = """
 encoder, decoder = nn.Linear(20, 5), nn.Linear(5, 20)
@@ -107,7 +75,7 @@ for x in torch.randn(100, 8, 20):
 
 _two = template(_TWO, "step", held="decoder.parameters()")
 
-_WAITING = """
+_waiting = template("""
 class Rows(Dataset):
     def __init__(self, x):
         self.x = x
@@ -117,30 +85,42 @@ class Rows(Dataset):
         return self.x[i], self.x[i].sum()
 
 x = torch.randn(800, 4)
-loader = DataLoader({data}, batch_size=16, shuffle=True)
+loader = DataLoader({data:Rows(x)}, batch_size=16, shuffle=True)
 model = nn.Linear(4, 1)
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
 accumulate = 1024 // 16
 steps = 0
 for epoch in range(5):
     opt.zero_grad()
-    for i, (a, b) in enumerate(loader{start}):
+    for i, (a, b) in enumerate(loader{start:}):
         (nn.functional.mse_loss(model(a), b) / accumulate).backward()
         steps += 1
         if {test}:
             opt.step()
             opt.zero_grad()
-    {after}
-"""
-
-_waiting = template(_WAITING, "test", data="Rows(x)", start="", after="pass")
+    {after:pass}
+""")
 
 FIRES = {
     "a period longer than an epoch": _waiting("(i + 1) % accumulate == 0"),
     "the same, counted from one": _waiting("not i % accumulate", start=", start=1"),
     "the same of tensors": _waiting("(i + 1) % 64 == 0", "TensorDataset(x, x[:, :1])"),
     "one of two is stepped": _two('opts["enc"].step()'),
-    "scaled, and never stepped": script(_SCALED),
+    "scaled, and never stepped": script("""
+def make(model):
+    return torch.optim.SGD(model.parameters(), lr=.1), torch.amp.GradScaler()
+def main():
+    model = nn.Linear(4, 2)
+    opt, scaler = make(model)
+    sched = torch.optim.lr_scheduler.StepLR(opt, 3)
+    for e in range(3):
+        for x, y in loader:
+            opt.zero_grad()
+            scaler.scale(nn.functional.mse_loss(model(x), y)).backward()
+            scaler.update()
+        sched.step()
+main()
+"""),
     "no step at all": _loop(),
     "neither cleared nor stepped": _loop(clear="pass"),
 }
@@ -159,13 +139,13 @@ SILENT = {
     ),
     "near miss: one of the two is chosen": _two("pick(opts).step()"),
     "near miss: not cleared, and handed to a function out of sight": _loop(
-        "finish(optimizer)", "pass"
+        more="finish(optimizer)", clear="pass"
     ),
-    "a right loop": _loop("optimizer.step()"),
-    "near miss: a scaler steps": _loop("scaler.step(optimizer)"),
+    "a right loop": _loop(more="optimizer.step()"),
+    "near miss: a scaler steps": _loop(more="scaler.step(optimizer)"),
     "near miss: the step is compiled first": _loop(
-        "update()", before="update = torch.compile(optimizer.step)"
+        more="update()", before="update = torch.compile(optimizer.step)"
     ),
-    "near miss: handed to a function out of sight": _loop("utils.apply(optimizer, loss)"),
-    "gradients are looked at, not applied": _loop("saliency = data.grad.abs()"),
+    "near miss: handed to a function out of sight": _loop(more="utils.apply(optimizer, loss)"),
+    "gradients are looked at, not applied": _loop(more="saliency = data.grad.abs()"),
 }

@@ -1,10 +1,9 @@
-from traindx.analysis.program.training.acts import Deed, Do
-from traindx.analysis.program.training.claims import cite, finding, insert_before
+from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.claims import cite, each_place, finding, insert_before
 from traindx.analysis.program.training.phases import Loop
-from traindx.analysis.program.training.program import each_place
-from traindx.analysis.program.training.updates import Repetition, updates_on_old_gradients
+from traindx.analysis.program.training.updates import updates_on_old_gradients
 from traindx.examples import script, template
-from traindx.registry import Finding, Findings, Run, detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("missing-zero-grad",))
@@ -32,48 +31,39 @@ def check(run: Run) -> Findings:
     for repeated, update in each_place(
         run, updates_on_old_gradients, lambda pair: pair[1].event.node
     ):
-        yield _finding(repeated, update)
+        loop = Loop(repeated.story, repeated.loop)
+        is_step = update.do is Do.STEP
+        name = update.text if is_step else "the gradients"
+        missing = f"{name}.zero_grad() is called" if is_step else "they are cleared"
+        elsewhere = [d for d in repeated.story.does(Do.ZERO_GRAD) if d.subject is update.subject]
+        how = (
+            f"only outside the loop over {loop.unit.value}" if elsewhere else "nowhere in the loop"
+        )
+        is_near = repeated.first.event.function is update.event.function and is_step
+        yield finding(
+            f"Gradients accumulate over all batches: {missing} {how}",
+            (update, "the weights are updated here, in every turn"),
+            *(cite(d, "cleared only here") for d in elsewhere[:1]),
+            at=repeated.first,
+            patch=insert_before(repeated.first, f"{name}.zero_grad()") if is_near else None,
+        )
 
 
-def _finding(repeated: Repetition, update: Deed) -> Finding:
-    loop = Loop(repeated.story, repeated.loop)
-    is_step = update.do is Do.STEP
-    name = update.text if is_step else "the gradients"
-    missing = f"{name}.zero_grad() is called" if is_step else "they are cleared"
-    elsewhere = [d for d in repeated.story.does(Do.ZERO_GRAD) if d.subject is update.subject]
-    how = f"only outside the loop over {loop.unit.value}" if elsewhere else "nowhere in the loop"
-    is_near = repeated.first.event.function is update.event.function and is_step
-    return finding(
-        f"Gradients accumulate over all batches: {missing} {how}",
-        "missing-zero-grad",
-        (update, "the weights are updated here, in every turn"),
-        *(cite(d, "cleared only here") for d in elsewhere[:1]),
-        at=repeated.first,
-        patch=insert_before(repeated.first, f"{name}.zero_grad()") if is_near else None,
-    )
-
-
-_LOOP = """
+_loop = template("""
 model = nn.Linear(784, 10)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
 for epoch in range(10):
-{per_epoch}
+{per_epoch:    model.train()}
     for i, (data, target) in enumerate(train_loader):
         loss = nn.functional.cross_entropy(model(data), target)
         loss.backward()
 {per_batch}
-"""
-_loop = template(_LOOP, "per_batch", per_epoch="    model.train()")
+""")
 
 _STEP = "        optimizer.step()"
-_ACCUMULATED = """
-        if (i + 1) % 4 == 0:
-            optimizer.step()
-            optimizer.zero_grad()
-"""
 
-_HANDED = """
+_handed = template("""
 from torch.nn.utils import clip_grad_norm_
 
 def train(model, optimizer, criterion, loader, device):
@@ -84,44 +74,8 @@ def train(model, optimizer, criterion, loader, device):
         norm = clip_grad_norm_(model.parameters(), 5.0)
         if torch.isfinite(norm):
             optimizer.step()
-{more}
-"""
-_ELSEWHERE = """
-    optimizer.zero_grad()
-"""
-_OWN = """
-class ScheduledOptim:
-    def step(self):
-        self.inner.step()
-"""
-_handed = template(_HANDED, more="")
-
-_TRAINER = """
-class Trainer:
-    def __init__(self, model, lr):
-        self.model = model
-        self.opt = torch.optim.Adam(model.parameters(), lr=lr)
-        self.crit = nn.CrossEntropyLoss()
-    def batch(self, b):
-        x, y = b
-        loss = self.crit(self.model(x), y)
-        loss.backward()
-        self.opt.step()
-        return loss.item()
-    def fit(self, loader, n):
-        for e in range(n):
-            self.model.train()
-            for b in loader:
-                self.batch(b)
-"""
-
-_BY_HAND = """
-w = torch.randn(3, requires_grad=True)
-for x, y in data:
-    ((x @ w - y) ** 2).mean().backward()
-    with torch.no_grad():
-        w -= 0.1 * w.grad
-"""
+{more:}
+""")
 
 _OWN_OPTIMIZER = """
 class Descent:
@@ -145,7 +99,7 @@ for x, y in loader:
     opt.step()
 """
 
-_PARTS = """
+_parts = template("""
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -160,16 +114,37 @@ for i, (x, y) in enumerate(loader):
     {clear}
     nn.functional.cross_entropy(net(x), y).backward()
     opt.step()
-"""
-
-_parts = template(_PARTS, "clear")
+""")
 
 FIRES = {
     "a part is cleared only": _parts("net.head.zero_grad()"),
     "at the first batch only": _parts("if i == 0:\n        opt.zero_grad()"),
     "an optimizer of its own that clears a name": script(_OWN_OPTIMIZER, clear="g = p.grad * 0"),
-    "an update by hand": script(_BY_HAND),
-    "in a trainer of its own": script(_TRAINER),
+    "an update by hand": script("""
+w = torch.randn(3, requires_grad=True)
+for x, y in data:
+    ((x @ w - y) ** 2).mean().backward()
+    with torch.no_grad():
+        w -= 0.1 * w.grad
+"""),
+    "in a trainer of its own": script("""
+class Trainer:
+    def __init__(self, model, lr):
+        self.model = model
+        self.opt = torch.optim.Adam(model.parameters(), lr=lr)
+        self.crit = nn.CrossEntropyLoss()
+    def batch(self, b):
+        x, y = b
+        loss = self.crit(self.model(x), y)
+        loss.backward()
+        self.opt.step()
+        return loss.item()
+    def fit(self, loader, n):
+        for e in range(n):
+            self.model.train()
+            for b in loader:
+                self.batch(b)
+"""),
     "never cleared": _loop(_STEP),
     "handed in, stepped on finite gradients": _handed(),
     "limited by hand, never cleared": _loop(
@@ -178,19 +153,8 @@ FIRES = {
     "cleared once per epoch": _loop(_STEP, "    optimizer.zero_grad()"),
 }
 
-_BY_HAND_SOUND = """
-w = torch.randn(3, requires_grad=True)
-for x, y in data:
-    ((x @ w - y) ** 2).mean().backward()
-    with torch.no_grad():
-        w -= 0.1 * w.grad
-        w.grad = None
-"""
-
 _TWO_OPTIMIZERS = """
-import torch
 import lightning as L
-from torch import nn
 
 class GAN(L.LightningModule):
     def __init__(self):
@@ -207,7 +171,12 @@ class GAN(L.LightningModule):
         return [torch.optim.Adam(n.parameters()) for n in (self.generator, self.critic)], []
 """
 
-_TWO_AGENTS = """
+SILENT = {
+    "near miss: part by part": _parts("net.head.zero_grad(); net.body.zero_grad()"),
+    "near miss: at the first of every few": _parts("if i % 4 == 0:\n        opt.zero_grad()"),
+    "near miss: an optimizer of its own": script(_OWN_OPTIMIZER, clear="p.grad = None"),
+    "near miss: an optimizer of its own, by item": script(_OWN_OPTIMIZER, clear="p.grad[:] = 0"),
+    "near miss: two agents learn in turn": script("""
 class Agent:
     def __init__(self):
         self.net = nn.Linear(4, 1)
@@ -222,20 +191,26 @@ one, other = Agent(), Agent()
 for x, y in loader:
     one.learn(x, y)
     other.learn(x, y)
-"""
-
-SILENT = {
-    "near miss: part by part": _parts("net.head.zero_grad(); net.body.zero_grad()"),
-    "near miss: at the first of every few": _parts("if i % 4 == 0:\n        opt.zero_grad()"),
-    "near miss: an optimizer of its own": script(_OWN_OPTIMIZER, clear="p.grad = None"),
-    "near miss: an optimizer of its own, by item": script(_OWN_OPTIMIZER, clear="p.grad[:] = 0"),
-    "near miss: two agents learn in turn": script(_TWO_AGENTS),
+"""),
     "near miss: Lightning clears for one optimizer after the other": script(
         _TWO_OPTIMIZERS, path="gan.py"
     ),
-    "near miss: an update by hand, cleared": script(_BY_HAND_SOUND),
-    "near miss: handed in and cleared somewhere": _handed(_ELSEWHERE),
-    "near miss: an optimizer of the project's own": _handed(_OWN),
+    "near miss: an update by hand, cleared": script("""
+w = torch.randn(3, requires_grad=True)
+for x, y in data:
+    ((x @ w - y) ** 2).mean().backward()
+    with torch.no_grad():
+        w -= 0.1 * w.grad
+        w.grad = None
+"""),
+    "near miss: handed in and cleared somewhere": _handed("""
+    optimizer.zero_grad()
+"""),
+    "near miss: an optimizer of the project's own": _handed("""
+class ScheduledOptim:
+    def step(self):
+        self.inner.step()
+"""),
     "cleared after the step": _loop(_STEP + "\n        optimizer.zero_grad(set_to_none=True)"),
     "cleared through the model": _loop(_STEP + "\n        model.zero_grad()"),
     "near miss: cleared all at once": _loop(
@@ -245,7 +220,11 @@ SILENT = {
         _STEP + "\n        for p in model.parameters():\n            p.grad.mul_(0)"
     ),
     "near miss: cleared by a function out of sight": _loop(_STEP + "\n        reset_grads(model)"),
-    "near miss: accumulation on purpose": _loop(_ACCUMULATED),
+    "near miss: accumulation on purpose": _loop("""
+        if (i + 1) % 4 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+"""),
     "near miss: cleared by hand": _loop(
         _STEP + "\n        for p in model.parameters():\n            p.grad = None"
     ),

@@ -5,8 +5,7 @@ import numpy as np
 
 from traindx.analysis.recordings.loss_labels import classes_of_only_loss
 from traindx.analysis.recordings.observations import processes_of
-from traindx.examples import recorded, sampled
-from traindx.model.recording import LossInput, Summary
+from traindx.examples import LossInput, Summary, recorded, sampled
 from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 ENOUGH = 40  # points of the loss

@@ -1,6 +1,5 @@
 from traindx.analysis.metrics.jumps import boundaries, goes_on, step_up
-from traindx.examples import decay, join, logged
-from traindx.model.run import Event
+from traindx.examples import Event, decay, join, logged
 from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 

@@ -1,8 +1,7 @@
 import numpy as np
 
 from traindx.analysis.metrics.jumps import jump_at_resume, resumes
-from traindx.examples import decay, join, logged
-from traindx.model.run import Event
+from traindx.examples import Event, decay, join, logged
 from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 

@@ -1,13 +1,9 @@
 import numpy as np
 
-from traindx.analysis.metrics.learning_rates import is_rate_scaled
+from traindx.analysis.metrics.learning_rates import unapplied_rate
 from traindx.examples import logged
-from traindx.model.findings import cite_setting
 from traindx.model.run import as_number
-from traindx.registry import Findings, Run, Strength, cite, detector, finding
-
-APART = 1.5  # times; schedules warm up to the configured value or decay from it
-ENOUGH = 10  # points
+from traindx.registry import Findings, Run, Strength, cite, cite_setting, detector, finding
 
 
 @detector(needs=("lr", "config"), suggests=("config-not-applied",))
@@ -28,25 +24,17 @@ def check(run: Run) -> Findings:
     Rates that are scaled by batch size or by layer differ by design; where the config speaks of
     such scaling, of several rates, or where warm-up has not ended, nothing is said.
     """
-    rate = run.get("lr")
-    in_force = ("checkpoint.", "optimizer.") if run.recording is not None else ("checkpoint.",)
-    settings = [s for s in run.config.learning_rates() if not s.key.startswith(in_force)]
-    values = {as_number(s.value) for s in settings}
-    if rate is None or len(values) != 1 or len(rate.finite()) < ENOUGH or is_rate_scaled(run):
+    found = unapplied_rate(run)
+    if found is None:
         return
-    wanted = values.pop()
-    finite = rate.finite()
-    top = int(np.argmax(finite.values))
-    used = float(finite.values[top])
-    still_rising = top >= len(finite) - 2 and used < (wanted or 0.0)
-    if not wanted or used <= 0 or still_rising or 1 / APART < used / wanted < APART:
-        return
+    finite, top, setting = found
+    used, wanted = float(finite.values[top]), as_number(setting.value) or 0.0
     says = f"{finite.origin.name} is at most {used:.4g}, at {finite.when(top)}"
     yield finding(
         f"The learning rate is at most {used:.4g}, but {wanted:.4g} is configured",
         {"config-not-applied": Strength.STRONG},
         cite(finite, says, top, used=used, wanted=wanted),
-        cite_setting(settings[0]),
+        cite_setting(setting),
         strength=Strength.MODERATE,
         is_symptom=False,
     )

@@ -1,9 +1,6 @@
-"""The learning-rate schedule is stepped at the wrong time or pace."""
-
-from traindx.analysis.program.training.claims import finding, node_of
+from traindx.analysis.program.training.claims import each_place, finding, node_of
 from traindx.analysis.program.training.hand_schedules import falling_rates
 from traindx.analysis.program.training.missteps import missteps
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -37,7 +34,6 @@ def check(run: Run) -> Findings:
         made, step = found.schedule.made, found.step
         yield finding(
             f"The learning rate is off its schedule: {found.says}",
-            "lr-schedule-misuse",
             (step, "it is stepped here"),
             (made, "the schedule is made here"),
             at=made if step.event.by_framework else step,
@@ -46,7 +42,6 @@ def check(run: Run) -> Findings:
     for falling in each_place(run, falling_rates, at=lambda f: f.event.node):
         yield finding(
             f"The learning rate falls a millionfold in {falling.batches:.0f} batches",
-            "lr-schedule-misuse",
             (falling.event, "the rate is lowered here, after every batch"),
             (falling.step, "and applied here"),
             is_symptom=False,
@@ -79,7 +74,7 @@ _COSINE = "CosineAnnealingLR(optimizer, T_max=epochs)"
 _ONE_CYCLE = "OneCycleLR(optimizer, 0.1, epochs=epochs, steps_per_epoch=len(loader))"
 _STEEP = "StepLR(optimizer, step_size=7, gamma=0.1)"
 
-_FACTORY = """
+_lent = template("""
 from functools import partial
 
 def learn(batch, net, opt, sched):
@@ -87,7 +82,7 @@ def learn(batch, net, opt, sched):
     opt.zero_grad()
     torch.nn.functional.cross_entropy(net(x), y).backward()
     opt.step()
-    {each}
+    {each:pass}
 
 def run(net, batches, rounds=30):
     opt = torch.optim.AdamW(net.parameters())
@@ -96,11 +91,10 @@ def run(net, batches, rounds=30):
     for _ in range(rounds):
         for batch in batches:
             step(batch)
-        {after}
-"""
-_lent = template(_FACTORY, each="pass", after="pass")
+        {after:pass}
+""")
 
-_LIGHTNING = """
+_lightning = template("""
 import lightning as L
 
 class Classifier(L.LightningModule):
@@ -115,12 +109,10 @@ class Classifier(L.LightningModule):
     def configure_optimizers(self):
         opt = torch.optim.Adam(self.parameters())
         sched = torch.optim.lr_scheduler.LambdaLR(opt, lambda i: 1 - i / self.total_steps)
-        return {{"optimizer": opt, "lr_scheduler": {{"scheduler": sched{more}}}}}
-"""
+        return {{"optimizer": opt, "lr_scheduler": {{"scheduler": sched{more:}}}}}
+""")
 
-_lightning = template(_LIGHTNING, more="")
-
-_MILESTONES = """
+_milestones = template("""
 import argparse
 
 parser = argparse.ArgumentParser()
@@ -135,14 +127,12 @@ for _ in range(args.rounds):
         torch.nn.functional.cross_entropy(net(x), y).backward()
         opt.step()
         decay.step()
-"""
+""")
 
-_milestones = template(_MILESTONES, "milestones")
-
-_PLATEAU = """
+_plateau = template("""
 model = nn.Linear(4, 2)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer{mode})
+scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer{mode:})
 for epoch in range(10):
     right = total = 0
     for x, y in train_loader:
@@ -154,9 +144,7 @@ for epoch in range(10):
         right += (out.argmax(1) == y).sum().item()
         total += loss.item()
     scheduler.step({metric})
-"""
-
-_plateau = template(_PLATEAU, "metric", mode="")
+""")
 
 _ACCURACY = "right / len(train_set)"
 
@@ -201,7 +189,7 @@ FIRES = {
     "long cycles by default, per epoch": _per_epoch("CyclicLR(optimizer, 1e-4, 0.05)"),
 }
 
-_PHASES = """
+_phases = template("""
 PARTS = ("train", "val")
 parts = dict(zip(PARTS, random_split(data, [400, 100])))
 loaders = {{p: DataLoader(d, batch_size=25) for p, d in parts.items()}}
@@ -217,9 +205,8 @@ for epoch in range(5):
                 loss.backward()
                 optimizer.step()
         if part == "train":
-            {step}
-"""
-_phases = template(_PHASES, step="scheduler.step()")
+            {step:scheduler.step()}
+""")
 
 SILENT = {
     "near miss: by hand, slowly": _by_hand(0.9999),

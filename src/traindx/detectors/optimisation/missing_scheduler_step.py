@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.schedules import idle_schedules
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
@@ -28,7 +27,6 @@ def check(run: Run) -> Findings:
         yield finding(
             f"`{name}` ({made.maker.rsplit('.', 1)[-1]}) is made and never stepped: the "
             "learning rate stays where the schedule begins",
-            "lr-schedule-misuse",
             (made, f"no `{name}.step()` follows"),
             is_symptom=False,
         )
@@ -48,7 +46,7 @@ for epoch in range(10):
     {after}
 """
 _loop = template(_LOOP, after="", handed="")
-_TRAINER = """
+_trainer = template("""
 class Trainer:
     def __init__(self, net):
         self.opt = torch.optim.Adam(net.parameters())
@@ -59,25 +57,23 @@ class Trainer:
             self.opt.zero_grad()
             torch.nn.functional.mse_loss(net(x), y).backward()
             self.opt.step()
-        {end}
+        {end:pass}
 
 def main(net, loader):
     Trainer(net).fit(net, loader)
-"""
-_trainer = template(_TRAINER, end="pass")
-_HANDED = """
+""")
+_handed = template("""
 from transformers import Trainer, get_cosine_schedule_with_warmup
 from somewhere import Loop
 
-class Own({base}):
+class Own({base:}):
     def compute_loss(self, model, inputs, return_outputs=False):
         return model(**inputs).loss
 
 adam = torch.optim.AdamW(model.parameters(), lr=1e-3)
 schedule = get_cosine_schedule_with_warmup(adam, 6, 150)
-Own(model=model, args=args, train_dataset=rows, optimizers=(adam, schedule)).{run}()
-"""
-_handed = template(_HANDED, base="", run="")
+Own(model=model, args=args, train_dataset=rows, optimizers=(adam, schedule)).{run:}()
+""")
 
 _CHOSEN = """
 from timm.scheduler import CosineLRScheduler, StepLRScheduler
@@ -99,7 +95,6 @@ FIRES = {
 }
 
 _LIGHTNING = """
-import torch
 import lightning as L
 
 class Net(L.LightningModule):

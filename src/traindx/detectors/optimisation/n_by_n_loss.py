@@ -2,8 +2,7 @@ from traindx.analysis.recordings.observations import shape_words, spans, terms_i
 from traindx.analysis.recordings.predictions import is_of_the_batch, outer_broadcast
 from traindx.analysis.steps.broadcasts import crossed_in_loss
 from traindx.analysis.steps.step_graph import steps_of
-from traindx.examples import captured, recorded, sampled, step_of
-from traindx.model.recording import LossInput, Shape, Summary
+from traindx.examples import LossInput, Shape, Summary, captured, recorded, sampled, step_of
 from traindx.registry import Findings, Run, detector, finding, suggested
 
 CAUSE = "target-shape-broadcast"

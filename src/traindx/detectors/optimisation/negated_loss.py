@@ -1,6 +1,5 @@
 from traindx.analysis.program.training.ascent import ascent
-from traindx.analysis.program.training.claims import finding, source_text
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import finding, program_of, source_text
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -31,7 +30,6 @@ def check(run: Run) -> Findings:
         if found is not None:
             yield finding(
                 f"The step maximises its loss: it descends from `{source_text(found.whole)}`",
-                "wrong-loss-for-task",
                 (found.whole, "the loss is negated here"),
                 (found.backward, "and the optimizer descends from it here"),
                 patch=found.patch(),

@@ -1,8 +1,7 @@
 from traindx.analysis.curves import curve, noise, slope_z
 from traindx.examples import decay, flat, logged
-from traindx.model.findings import cite_setting
 from traindx.model.run import Floats, as_number
-from traindx.registry import Findings, Run, Strength, cite, detector, finding
+from traindx.registry import Findings, Run, Strength, cite, cite_setting, detector, finding
 
 BATCHES = ("batch_size", "train_batch_size", "per_device_train_batch_size", "micro_batch_size")
 ACCUMULATION = ("gradient_accumulation_steps", "accumulate_grad_batches", "accumulation_steps")

@@ -1,15 +1,10 @@
-"""An optimizer runs with a learning rate of zero."""
-
-from traindx.analysis.program.training.claims import finding, location_of
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding, location_of
 from traindx.analysis.program.training.zero_rates import early_ends, zero_rates
 from traindx.examples import make_run, script, template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "lr-zero"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("lr-zero",))
 def check(run: Run) -> Findings:
     """An optimizer is made with `lr=0`, or its schedule ends at zero within a few steps.
 
@@ -32,12 +27,11 @@ def check(run: Run) -> Findings:
     """
     for name, made in each_place(run, zero_rates, at=lambda zero: location_of(zero[1])):
         claim = f"`{name}` is made with a learning rate of 0"
-        yield finding(claim, CAUSE, (made, "lr is 0 here"))
+        yield finding(claim, (made, "lr is 0 here"))
     for schedule, end in each_place(run, early_ends, at=lambda found: location_of(found[0].made)):
         when = f"after {end} steps" if end else "at every step"
         yield finding(
             f"{schedule.kind} sets the learning rate to 0 {when}",
-            CAUSE,
             (schedule.made, f"its factor is 0 from step {end} on"),
             (schedule.steps[0], "and it is stepped here"),
         )
@@ -52,7 +46,7 @@ _TRAIN = "from engine import train\ntrain(model, optimizer)"
 _STEPS = "def train(model, optimizer):\n    optimizer.step()\n"
 _WRITES = "def train(model, optimizer):\n    optimizer.param_groups[0]['lr'] = 0.1\n"
 
-_FADES = """
+_fades = template("""
 def fit(net, loader, epochs):
     opt = torch.optim.Adam(net.parameters(), lr=1e-3)
     fade = torch.optim.lr_scheduler.LambdaLR(opt, lambda i: {factor})
@@ -62,9 +56,7 @@ def fit(net, loader, epochs):
             torch.nn.functional.mse_loss(net(x), y).backward()
             opt.step()
             fade.step()
-"""
-
-_fades = template(_FADES, "factor")
+""")
 
 _OPTION = """
 import argparse

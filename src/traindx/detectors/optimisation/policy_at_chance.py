@@ -6,8 +6,7 @@ from traindx.analysis.metrics.policies import (
     policy_entropy,
     policy_reward,
 )
-from traindx.examples import logged
-from traindx.model.run import Floats
+from traindx.examples import Floats, logged
 from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 ENOUGH = 8  # points

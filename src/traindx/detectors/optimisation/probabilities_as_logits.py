@@ -2,8 +2,7 @@ from traindx.analysis.recordings.observations import operation, spans, terms_in
 from traindx.analysis.recordings.predictions import are_probabilities
 from traindx.analysis.steps.softmax_inputs import softmax_of_probabilities
 from traindx.analysis.steps.step_graph import steps_of
-from traindx.examples import captured, recorded, sampled, step_of
-from traindx.model.recording import LossInput, Place
+from traindx.examples import LossInput, Place, captured, recorded, sampled, step_of
 from traindx.registry import Findings, Run, detector, finding, suggested
 
 CAUSE = "softmax-before-cross-entropy"

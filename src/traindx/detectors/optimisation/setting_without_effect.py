@@ -1,16 +1,11 @@
-"""A setting is written where nothing reads it any more, or over what the user gave."""
-
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import cite, each_place, finding, program_of
 from traindx.analysis.program.training.configuration import late_settings, overwritten_options
 from traindx.analysis.program.training.ignored_settings import ignored_settings, swallowed_settings
-from traindx.analysis.program.training.program import each_place, program_of
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "config-not-applied"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("config-not-applied",))
 def check(run: Run) -> Findings:
     """The configuration is changed after the model was made from it, or an option is replaced.
 
@@ -35,13 +30,11 @@ def check(run: Run) -> Findings:
     for found in each_place(run, ignored_settings, lambda found: found.event.node):
         yield finding(
             f"`{found.name}` is no setting of {found.family}Config: no layer reads it",
-            CAUSE,
             (found.event, "the configuration keeps it as an attribute of its own"),
         )
     for swallowed in each_place(run, swallowed_settings, lambda found: found.event.node):
         yield finding(
             f"`{swallowed.name}` is dropped: the parameter is called `{swallowed.parameter}`",
-            CAUSE,
             (swallowed.event, "the keyword goes into arguments that nobody reads"),
         )
     seen: set[object] = set()
@@ -51,7 +44,6 @@ def check(run: Run) -> Findings:
                 seen.add(event.node)
                 yield finding(
                     f"`{event.name}` is set after the model was made, and changes no layer",
-                    CAUSE,
                     (event, "written into the configuration here"),
                     *((cite(model, "the model read it here"),) if model.site is not None else ()),
                 )
@@ -60,24 +52,21 @@ def check(run: Run) -> Findings:
                 seen.add(event.node)
                 yield finding(
                     f"The option `{event.name}` is replaced by a constant: it has no effect",
-                    CAUSE,
                     (event, "whatever the command line says"),
                 )
 
 
-_MODEL = """
+_model = template("""
 from transformers import AutoConfig, AutoModelForSequenceClassification, Trainer, TrainingArguments
 
 config = AutoConfig.from_pretrained("bert-base-uncased")
-{before}
+{before:}
 model = AutoModelForSequenceClassification.from_pretrained("bert-base-uncased", config=config)
-{after}
+{after:}
 Trainer(model=model, args=TrainingArguments("out"), train_dataset=data).train()
-"""
+""")
 
-_model = template(_MODEL, before="", after="")
-
-_OPTION = """
+_option = template("""
 import argparse
 
 parser = argparse.ArgumentParser()
@@ -86,34 +75,28 @@ args = parser.parse_args()
 {then}
 net = torch.nn.Linear(4, 2)
 optimizer = torch.optim.SGD(net.parameters(), lr=args.lr)
-"""
+""")
 
-_option = template(_OPTION, "then")
-
-_FRESH = """
+_fresh = template("""
 from transformers import GPT2Config, GPT2LMHeadModel
 
 config = GPT2Config(n_embd=64, {settings})
 model = GPT2LMHeadModel(config)
-{after}
-"""
+{after:}
+""")
 
-_fresh = template(_FRESH, "settings", after="")
-
-_SWALLOWED = """
+_swallowed = template("""
 class Net(torch.nn.Module):
     def __init__(self, width=64, dropout=0.0, **more):
-        super().__init__({handed})
+        super().__init__({handed:})
         self.layer, self.drop = torch.nn.Linear(4, width), torch.nn.Dropout(dropout)
 
-config = {{"width": 128, "{name}": 0.5}}
+config = {{"width": 128, "{name:}": 0.5}}
 net = Net(**config)
-"""
-
-_swallowed = template(_SWALLOWED, name="", handed="")
+""")
 
 FIRES = {
-    "a keyword that is swallowed": _swallowed("drop_out"),
+    "a keyword that is swallowed": _swallowed(name="drop_out"),
     "the name of another family": _fresh("dropout=0.3"),
     "the name of another family, written": _model(before="config.dropout = 0.4"),
     "through the model": _model(after="model.config.hidden_dropout_prob = 0.4"),
@@ -121,8 +104,8 @@ FIRES = {
     "an option": _option("args.lr = 0.5"),
 }
 SILENT = {
-    "near miss: a keyword that is handed on": _swallowed("drop_out", "**more"),
-    "near miss: a keyword for others": _swallowed("lr"),
+    "near miss: a keyword that is handed on": _swallowed(name="drop_out", handed="**more"),
+    "near miss: a keyword for others": _swallowed(name="lr"),
     "near miss: its own name": _fresh("resid_pdrop=0.3, num_hidden_layers=2"),
     "near miss: a setting of the program's own": _fresh("pooling='mean'"),
     "near miss: read by the program": _fresh(

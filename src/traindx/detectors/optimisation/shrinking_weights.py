@@ -4,9 +4,8 @@ from traindx.analysis.curves import curve
 from traindx.analysis.metrics.objective import finite_objective
 from traindx.analysis.metrics.weight_norms import norm_of_layers
 from traindx.examples import decay, flat, logged, make_run
-from traindx.model.findings import cite_setting
 from traindx.model.run import Floats, as_number
-from traindx.registry import Findings, Run, Strength, cite, detector, finding
+from traindx.registry import Findings, Run, Strength, cite, cite_setting, detector, finding
 
 SHRUNK = 0.2  # of the norm at the start
 HEAVY = 0.2  # decoupled decay above this is outside published recipes

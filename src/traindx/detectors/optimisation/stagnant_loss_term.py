@@ -1,8 +1,7 @@
 from traindx.analysis.metrics.loss_terms import is_task_term, term_levels
 from traindx.examples import decay, flat, join, make_run
-from traindx.model.findings import Evidence
 from traindx.model.run import Series
-from traindx.registry import Findings, Run, Strength, cite, detector, finding
+from traindx.registry import Evidence, Findings, Run, Strength, cite, detector, finding
 
 FELL = 0.2  # end over start of a term that was learnt
 KEPT = 0.9  # end over start of a term that was not

@@ -1,4 +1,4 @@
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import Story, cite, finding, program_of
 from traindx.analysis.program.training.freezing import unlisted
 from traindx.analysis.program.training.ownership import (
     layers_added,
@@ -6,7 +6,6 @@ from traindx.analysis.program.training.ownership import (
     unowned_models,
     written_name,
 )
-from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, Strength, detector
 
@@ -50,7 +49,6 @@ def _unowned(story: Story) -> Findings:
         made = model.made
         yield finding(
             f"{model.text} gets gradients and is in no optimizer",
-            CAUSE,
             (model.layer, "these parameters are in no optimizer"),
             (model.backward, "and get gradients here"),
             *([cite(made, "the optimizer is made here, without them")] if made else []),
@@ -63,7 +61,6 @@ def _added(story: Story) -> Findings:
     for optimizer, store in layers_added(story):
         yield finding(
             f"`{store.name}` is replaced after the optimizer was made, which holds the old one",
-            CAUSE,
             (store, "the model changes here"),
             (optimizer, "the optimizer was made here, from the old parameters"),
         )
@@ -74,7 +71,6 @@ def _unlisted(story: Story) -> Findings:
     for switch, optimizer in unlisted(story):
         yield finding(
             "Parameters are unfrozen, and the optimizer does not hold them",
-            CAUSE,
             (switch.event, "they get gradients from here on"),
             (optimizer, "the optimizer got only what was not frozen then"),
         )
@@ -87,7 +83,6 @@ def _parts(story: Story) -> Findings:
         strength = Strength.STRONG if held.tensors == 1 else Strength.MODERATE
         yield finding(
             f"The optimizer holds only {held.text} of `{name}`, and nothing else is frozen",
-            CAUSE,
             (held.optimizer, f"only {held.text} of {name} is passed to the optimizer"),
             strength=strength,
             hint=None if held.tensors == 1 else strength,
@@ -109,7 +104,7 @@ for data, target in loader:
 _MODEL = "nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))"
 _USUAL = {"after": "", "held": "model.parameters()", "before": "", "model": _MODEL}
 _program = template(_PROGRAM, **_USUAL)
-_BY_NAME = """
+_by_name = template("""
 class Pooled(nn.Module):
     def __init__(self):
         super().__init__()
@@ -122,17 +117,16 @@ class Pooled(nn.Module):
 
 net = Pooled()
 named = dict(net.named_parameters())
-decay = [p for n, p in named.items() if {decay}]
+decay = [p for n, p in named.items() if {decay:}]
 plain = [p for n, p in named.items() if n.endswith(".bias") or "norm" in n]
 opt = torch.optim.AdamW([{{"params": decay}}, {{"params": plain, "weight_decay": 0.0}}], lr=1e-3)
 for x, y in train_loader:
     opt.zero_grad()
     nn.functional.cross_entropy(net(x), y).backward()
     opt.step()
-"""
-_by_name = template(_BY_NAME, decay="")
+""")
 
-_LATE = """
+_late = template("""
 from torchvision import models
 
 model = models.resnet18(weights="DEFAULT")
@@ -144,15 +138,13 @@ for epoch in range(20):
     if epoch == 5:
         for p in model.parameters():
             p.requires_grad = True
-        {then}
+        {then:pass}
     for x, y in loader:
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
-"""
+""")
 _ON = "[p for p in model.parameters() if p.requires_grad]"
-
-_late = template(_LATE, "held", then="pass")
 
 FIRES = {
     "unfrozen later": _late(_ON),
@@ -164,32 +156,19 @@ FIRES = {
     "one part, a remark": _program(held="model.head.parameters()"),
 }
 
-_TEACHER_FIRST = """
-teacher = nn.Linear(4, 2)
-optimizer = torch.optim.SGD(teacher.parameters(), lr=0.1)
-for x, y in loader:
-    optimizer.zero_grad()
-    nn.functional.cross_entropy(teacher(x), y).backward()
-    optimizer.step()
-student = nn.Linear(4, 2)
-optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
-"""
-
 _later = template(_PROGRAM + "{then}", then="", **{**_USUAL, "model": "Net()"})
 _SECOND = "model.head = nn.Linear(4, 2)\ntuner = torch.optim.Adam(model.parameters())\n"
-_INSIDE = """
+_inside = template("""
 net, teacher = nn.Linear(4, 2), nn.Linear(4, 2)
-criterion = {criterion}
+criterion = {criterion:Distance(net)}
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 for x in loader:
-    {reference}
+    {reference:}
     loss = criterion(x, wanted)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-"""
-
-_inside = template(_INSIDE, reference="", criterion="Distance(net)")
+""")
 _HEADED = """
 class Headed(nn.Module):
     def __init__(self):
@@ -224,11 +203,20 @@ SILENT = {
     "near miss: a new head for the next optimizer": _later(
         _SECOND + "fit(model, tuner, optimizer)\n"
     ),
-    "near miss: the loss runs the model": _inside("wanted = teacher(x).detach()"),
+    "near miss: the loss runs the model": _inside(reference="wanted = teacher(x).detach()"),
     "near miss: a teacher without gradients": _inside(
-        "with torch.no_grad():\n        wanted = teacher(x)", "make_loss()"
+        reference="with torch.no_grad():\n        wanted = teacher(x)", criterion="make_loss()"
     ),
-    "near miss: the name is used again for a second model": script(_TEACHER_FIRST),
+    "near miss: the name is used again for a second model": script("""
+teacher = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(teacher.parameters(), lr=0.1)
+for x, y in loader:
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(teacher(x), y).backward()
+    optimizer.step()
+student = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
+"""),
     "near miss: a chain that conditions fill": _program(
         before="for k in kinds:\n"
         "    if k == 'conv':\n        model.add_module(k, nn.Conv2d(3, 8, 3))\n"

@@ -1,10 +1,8 @@
 import re
 
 from traindx.analysis.errors.culprits import shape_of
-from traindx.examples import make_run
-from traindx.model.findings import cite_event
-from traindx.model.run import Event
-from traindx.registry import Findings, Run, detector, finding, suggested
+from traindx.examples import Event, make_run
+from traindx.registry import Findings, Run, cite_event, detector, finding, suggested
 
 WARNING = re.compile(
     r"Using a target size \(torch\.Size\(\[([\d, ]*)\]\)\) that is different to the input size "

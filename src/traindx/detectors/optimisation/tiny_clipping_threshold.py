@@ -1,15 +1,10 @@
-"""Gradients are clipped to almost nothing."""
-
-from traindx.analysis.program.training.claims import finding
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.step_sizes import tight_clips
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "gradient-clipping-too-tight"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("gradient-clipping-too-tight",))
 def check(run: Run) -> Findings:
     """Gradients are clipped to a bound at which no step moves the weights.
 
@@ -32,7 +27,6 @@ def check(run: Run) -> Findings:
     for bound in each_place(run, tight_clips, at=lambda bound: bound.clip.event.node):
         yield finding(
             f"Gradients are clipped to {bound.number:g}: no step moves the weights",
-            CAUSE,
             (bound.clip, f"the bound is {bound.number:g}"),
             (bound.step, "and this step applies what is left"),
         )

@@ -3,9 +3,8 @@ from traindx.analysis.metrics.objective import stands_still
 from traindx.analysis.recordings.observations import explains_targets
 from traindx.analysis.recordings.traces import told_once, traces_of
 from traindx.analysis.recordings.weight_updates import update_ratios, uses_only
-from traindx.examples import decay, flat, join, recorded, watched, weights
+from traindx.examples import Floats, decay, flat, join, recorded, watched, weights
 from traindx.model.recording import Process
-from traindx.model.run import Floats
 from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 SMALL = 1e-5  # of the weights' norm; a thousand such steps change a hundredth

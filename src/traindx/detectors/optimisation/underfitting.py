@@ -1,8 +1,7 @@
 import numpy as np
 
 from traindx.analysis.metrics.scores import end_level, is_level, level_start
-from traindx.examples import decay, flat, join, logged, make_run
-from traindx.model.run import Floats
+from traindx.examples import Floats, decay, flat, join, logged, make_run
 from traindx.registry import Findings, Run, Strength, cite, detector, finding, suggested
 
 POOR = 0.7  # training accuracy below which a finished model has not fitted its own data

@@ -44,8 +44,19 @@ def check(run: Run) -> Findings:
     for words, names in NAMES.items():
         yield from _unread(program, words, names)
     yield from _never_given(program)
-    yield from _defaults(run)
-    yield from _misnamed(program)
+    for store in each_place(run, written_defaults, lambda store: store.node):
+        claim = (
+            f"`{source_text(store)}` is not read: the optimizer keeps the value it was made with"
+        )
+        filled = cite(store, "the groups of parameters were filled when the optimizer was made")
+        yield finding(claim, filled, at=store)
+    missed = {m.event.node: m for story in program.stories for m in missed_settings(story)}
+    for found in missed.values():
+        yield finding(
+            f"The configuration sets {found.written} to {found.value}, the code asks for "
+            f"`{found.asked}` and uses its default {found.used}",
+            (found.event, f"there is no {found.asked}: the default {found.used} is used"),
+        )
 
 
 def _never_given(program: Program) -> Findings:
@@ -59,22 +70,9 @@ def _never_given(program: Program) -> Findings:
         yield finding(
             f"The weight decay is set to {settings[0].value:g} and never read: the optimizer uses "
             f"its default {own:g}",
-            CAUSE,
             (settings[0].site, f"weight_decay is {settings[0].value:g}, unread"),
             (made[0], "the optimizer gets none"),
             at=made[0],
-        )
-
-
-def _misnamed(program: Program) -> Findings:
-    """The configuration calls a setting by a name that the code does not ask for."""
-    missed = {m.event.node: m for story in program.stories for m in missed_settings(story)}
-    for found in missed.values():
-        yield finding(
-            f"The configuration sets {found.written} to {found.value}, the code asks for "
-            f"`{found.asked}` and uses its default {found.used}",
-            CAUSE,
-            (found.event, f"there is no {found.asked}: the default {found.used} is used"),
         )
 
 
@@ -89,24 +87,13 @@ def _unread(program: Program, words: str, names: tuple[str, ...]) -> Findings:
     number = source_text(used[0])
     yield finding(
         f"The {words} is set to {setting.value:g} and never read: the optimizer uses {number}",
-        CAUSE,
         (setting.site, f"{setting.name} is {setting.value:g}, unread"),
         (used[0], f"the optimizer uses {number}"),
         at=used[0],
     )
 
 
-def _defaults(run: Run) -> Findings:
-    """Writing the defaults of an optimizer changes none of its groups."""
-    for store in each_place(run, written_defaults, lambda store: store.node):
-        claim = (
-            f"`{source_text(store)}` is not read: the optimizer keeps the value it was made with"
-        )
-        filled = cite(store, "the groups of parameters were filled when the optimizer was made")
-        yield finding(claim, CAUSE, filled, at=store)
-
-
-_PROGRAM = """
+_program = template("""
 import argparse
 
 parser = argparse.ArgumentParser()
@@ -114,9 +101,8 @@ parser.add_argument("--lr", type=float, default=1e-2)
 args = parser.parse_args()
 model = torch.nn.Linear(4, 2)
 optimizer = torch.optim.Adam(model.parameters(), lr={used})
-{more}
-"""
-_program = template(_PROGRAM, "used", more="print(args)")
+{more:print(args)}
+""")
 
 _DEFAULTS = """
 class Fitter:
@@ -142,20 +128,8 @@ def _loaded(name: str, more: str = "") -> Run:
     return make_run(sources={"train.py": _LOADED.format(more=more), "config.json": text})
 
 
-_BATCHES = """
-CONFIG = {"batchSize": 256, "hidden": 64}
-
-def loader(settings, data):
-    size = settings.get("batch_size", 32)
-    return torch.utils.data.DataLoader(data, batch_size=size, shuffle=True)
-
-for x, y in loader(CONFIG, data):
-    print(x)
-"""
-
-_FIELD = """
+_field = template("""
 from dataclasses import dataclass
-import torch
 
 @dataclass
 class Config:
@@ -164,13 +138,22 @@ class Config:
 
 cfg = Config()
 net = torch.nn.Linear(4, 2)
-optimizer = torch.optim.AdamW(net.parameters(), lr=cfg.lr{more})
-"""
+optimizer = torch.optim.AdamW(net.parameters(), lr=cfg.lr{more:, weight_decay=cfg.weight_decay})
+""")
 
 FIRES = {
-    "a weight decay that no optimizer gets": script(_FIELD, more=""),
+    "a weight decay that no optimizer gets": _field(""),
     "a file calls it by another name": _loaded("learning_rate"),
-    "a dictionary calls it by another name": script(_BATCHES),
+    "a dictionary calls it by another name": script("""
+CONFIG = {"batchSize": 256, "hidden": 64}
+
+def loader(settings, data):
+    size = settings.get("batch_size", 32)
+    return torch.utils.data.DataLoader(data, batch_size=size, shuffle=True)
+
+for x, y in loader(CONFIG, data):
+    print(x)
+"""),
     "written into the defaults": script(_DEFAULTS, path="fit.py", change='self.opt.defaults["lr"]'),
     "an option": _program("1e-6"),
     "the rate is shown from the optimizer": _program(
@@ -194,9 +177,7 @@ FIRES = {
 }
 
 SILENT = {
-    "near miss: a weight decay that is given": script(
-        _FIELD, more=", weight_decay=cfg.weight_decay"
-    ),
+    "near miss: a weight decay that is given": _field(),
     "the file has it": _loaded("lr"),
     "near miss: both names are asked for": _loaded(
         "learning_rate", 'if "learning_rate" in config:\n    print("an old name")'

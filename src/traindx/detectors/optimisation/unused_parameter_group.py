@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.ownership import collected_in_vain
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
@@ -28,12 +27,11 @@ def check(run: Run) -> Findings:
         name = min(sorted(group.names), key=len, default="params")
         yield finding(
             f"The parameters collected in `{name}` are never passed to the optimizer",
-            "parameters-not-in-optimizer",
             (filled, "parameters are collected here, and nothing reads them"),
         )
 
 
-_SETUP = """
+_setup = template("""
 def make_optimizer(model):
     groups = []
     group = {{"params": [], "lr": 1e-5}}
@@ -46,26 +44,25 @@ def make_optimizer(model):
     for name, p in model.named_parameters():
         if "head" in name:
             group["params"].append(p)
-    {last}
+    {last:}
     return torch.optim.AdamW(groups)
-"""
-_setup = template(_SETUP, last="")
-_LISTS = """
+""")
+_lists = template("""
 class Fitter:
     def __init__(self, net):
         decay, no_decay = [], []
         for name, p in net.named_parameters():
             (decay if p.ndim > 1 else no_decay).append(p)
-        self.opt = torch.optim.AdamW({held})
-"""
-_lists = template(_LISTS, held="")
+        self.opt = torch.optim.AdamW({held:})
+""")
 
 FIRES = {
     "the second group": _setup("pass"),
     "one of two lists, in a class": _lists('[{"params": decay, "weight_decay": 0.1}]'),
 }
 
-_NAMES = """
+SILENT = {
+    "near miss: only names are collected": script("""
 def make_optimizer(model):
     decay, rest, names = [], [], []
     for name, p in model.named_parameters():
@@ -75,10 +72,7 @@ def make_optimizer(model):
         else:
             decay.append(p)
     return torch.optim.AdamW([{"params": decay}, {"params": rest, "weight_decay": 0.0}])
-"""
-
-SILENT = {
-    "near miss: only names are collected": script(_NAMES),
+"""),
     "both groups": _setup("groups.append(group)"),
     "near miss: added to the list another way": _setup("groups += [group]"),
     "near miss: two lists": _lists('[{"params": decay}, {"params": no_decay}]'),

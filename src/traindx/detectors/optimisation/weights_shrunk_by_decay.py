@@ -6,9 +6,7 @@ from traindx.analysis.curves import curve
 from traindx.analysis.recordings.observations import last_step
 from traindx.analysis.recordings.optimizer_groups import heaviest_decay, is_ruled_by_decay
 from traindx.analysis.recordings.traces import traces_of
-from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model.recording import Optimizer
-from traindx.model.run import Floats
+from traindx.examples import Floats, Optimizer, decay, flat, recorded, watched, weights
 from traindx.registry import Findings, Run, Strength, cite, cite_record, detector, finding
 
 CAUSE = "weight-decay-too-high"

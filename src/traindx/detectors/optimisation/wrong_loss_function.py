@@ -1,8 +1,5 @@
-"""The loss does not fit what the model puts out or what the labels are."""
-
-from traindx.analysis.program.training.claims import cited, finding
+from traindx.analysis.program.training.claims import cited, finding, program_of
 from traindx.analysis.program.training.loss_fit import misfit_losses
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
@@ -38,13 +35,12 @@ def check(run: Run) -> Findings:
         event = misfit.loss.event
         yield finding(
             f"The loss does not fit the task: {misfit.why}",
-            "wrong-loss-for-task",
             (event, "the loss is computed here"),
             *cited(misfit.value, misfit.shows),
         )
 
 
-_PROGRAM = """
+_program = template("""
 from torchvision import datasets
 
 class Net(nn.Module):
@@ -55,22 +51,18 @@ class Net(nn.Module):
 
     def forward(self, x):
         x = torch.relu(self.body(x.flatten(1)))
-        return {returned}
+        return {returned:self.head(x)}
 
 model = Net()
 criterion = nn.{loss}()
 train_set = datasets.MNIST("data", train=True)
 train_loader = torch.utils.data.DataLoader(train_set, shuffle=True)
 for data, target in train_loader:
-    {change}
+    {change:target = target.cuda()}
     output = model(data)
     loss = criterion(output, target)
     loss.backward()
-"""
-
-_program = template(
-    _PROGRAM, "units", "loss", returned="self.head(x)", change="target = target.cuda()"
-)
+""")
 
 _SCORER = """
 {imports}
@@ -82,7 +74,7 @@ for rows, chosen in loader:
     loss.backward()
 """
 
-_TAGS = """
+_tags = template("""
 net = nn.Sequential(nn.Embedding(90, 16), nn.Flatten(1), nn.Linear(160, 6))
 optimizer = torch.optim.Adam(net.parameters())
 
@@ -98,9 +90,7 @@ def tags_of(words):
 for words, tags in train_loader:
     learn(words, tags)
 print(tags_of(held_out))
-"""
-
-_tags = template(_TAGS, "predicted")
+""")
 
 FIRES = {
     "several tags at once": _tags("torch.sigmoid(net(words)) > 0.5"),

@@ -2,16 +2,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from traindx.analysis.metrics.learning_rates import do_evaluations_differ
-from traindx.examples import logged, make_run, recorded, rounded
-from traindx.model.findings import cite_setting
-from traindx.model.recording import Process
-from traindx.model.run import Config, Floats, Series, Setting, as_number
-from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding
-
-VANISHED = 1e-8  # of its peak; no schedule means to end there, and float32 rounds such steps away
-ENOUGH = 5  # points
-EARLY_END = 0.2  # of the run spent at zero; schedules that end at zero spend a point or two there
+from traindx.analysis.metrics.learning_rates import (
+    ALWAYS,
+    RATE_POINTS,
+    VANISHED,
+    do_evaluations_differ,
+    vanished_since,
+    zero_settings,
+)
+from traindx.examples import Process, logged, make_run, recorded, rounded
+from traindx.model.run import Config, Floats, Series, Setting
+from traindx.registry import Finding, Findings, Run, Strength, cite, cite_setting, detector, finding
 
 
 @detector(needs=("lr|config",), suggests=("lr-zero", "lr-schedule-misuse", "lr-too-low"))
@@ -37,10 +38,13 @@ def check(run: Run) -> Findings:
     """
     rate = run.get("lr")
     if rate is None:
-        yield from _configured(run)
+        rates = zero_settings(run)
+        if rates:
+            claim = f"The configured learning rate is zero ({rates[0].key})"
+            yield finding(claim, "lr-zero", *map(cite_setting, rates))
         return
     if rate.origin.decimals and not bool(np.any(rate.values)):
-        if len(rate) >= ENOUGH:
+        if len(rate) >= RATE_POINTS:
             yield _rounded(rate, moves=do_evaluations_differ(run))
         return
     yield from _logged(rate)
@@ -50,15 +54,11 @@ def check(run: Run) -> Findings:
 
 
 def _logged(rate: Series, whose: str = "") -> Findings:
-    is_zero = rate.values <= VANISHED * float(np.nanmax(rate.values))
-    share = float(is_zero.mean())
-    if share < EARLY_END or len(rate) < ENOUGH:
+    vanished = vanished_since(rate)
+    if vanished is None:
         return
-    first = int(np.flatnonzero(is_zero)[0])
-    always = share > 0.99
-    if not always and not bool(is_zero[-1]):
-        return  # zero in warm-up or between restarts
-    is_exact = bool(np.all(rate.values[is_zero] == 0.0))
+    first, share, is_exact = vanished
+    always = share > ALWAYS
     since = "throughout" if always else f"since {rate.when(first)}"
     level = "0" if is_exact else f"{rate.last:.1e}, below {VANISHED:.0e} of its peak,"
     says = f"{rate.origin.name} is {level} {since}, {100 * share:.0f} % of the logged points"
@@ -79,19 +79,6 @@ def _rounded(rate: Series, *, moves: bool) -> Finding:
         {"lr-zero": Strength.WEAK if moves else Strength.MODERATE, "lr-too-low": Strength.MODERATE},
         cite(rate, f"{rate.origin.name} is {printed} at every point", 0, -1, most=most),
     )
-
-
-def _configured(run: Run) -> Findings:
-    rates = list(run.config.learning_rates())
-    processes = run.recording.processes if run.recording is not None else ()
-    # what an optimizer was found to have is 0 until the first step of a warm-up
-    rates = [r for r in rates if r.artifact not in {p.path for p in processes}]
-    if rates and all(as_number(r.value) == 0.0 for r in rates):
-        yield finding(
-            f"The configured learning rate is zero ({rates[0].key})",
-            "lr-zero",
-            *map(cite_setting, rates),
-        )
 
 
 def _printed(rates: Floats, decimals: int) -> Run:

@@ -1,11 +1,9 @@
 import numpy as np
 
 from traindx.analysis.metrics.scores import POINTS, is_often_wrong
-from traindx.analysis.program.training.claims import source_text
-from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.widths import class_count
+from traindx.analysis.program.training.claims import program_of, source_text
+from traindx.analysis.program.training.widths import softmax_over_one
 from traindx.examples import decay, flat, join, logged, make_run, rounded
-from traindx.model.findings import Evidence, Location
 from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 NOTHING = 1e-7
@@ -40,28 +38,20 @@ def check(run: Run) -> Findings:
     if float(np.abs(finite.values).max()) > NOTHING:
         return
     says = f"{loss.name} is 0 at all of its {len(finite)} points"
-    evidence: tuple[Evidence, ...] = (cite(loss, says, 0, -1),)
-    single = _single_output(run)
+    single = softmax_over_one(program_of(run))
     if single is None and 0 < loss.origin.decimals < DECIMALS and not is_often_wrong(run):
         return
+    evidence = [cite(loss, says, 0, -1)]
+    if single is not None:
+        shown = f"the softmax over one output is always 1: `{source_text(single)}`"
+        evidence.append(single.cite(shown))
     yield finding(
         "The loss is zero from the first step, so nothing can be learnt",
         suggested(moderate="wrong-loss-for-task", weak="degenerate-batch padding-in-loss"),
-        *((*evidence, single[0]) if single else evidence),
+        *evidence,
         shows="wrong-loss-for-task" if single else None,
-        place=single[1] if single else None,
+        place=single.module.location(single.node) if single else None,
     )
-
-
-def _single_output(run: Run) -> tuple[Evidence, Location] | None:
-    """Return where a softmax is taken over one output, if the source shows that."""
-    for computed in program_of(run).results("cross_entropy", "log_softmax", "softmax"):
-        operands = computed.operation.operands
-        if operands and class_count(operands[0]) == 1:
-            event = computed.event
-            says = f"the softmax over one output is always 1: `{source_text(event)}`"
-            return event.cite(says), event.module.location(event.node)
-    return None
 
 
 _SOURCE = """

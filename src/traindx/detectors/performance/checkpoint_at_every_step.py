@@ -6,10 +6,9 @@ import numpy as np
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.training.checkpoints import saves_in_every_step
 from traindx.analysis.program.training.claims import cite as cite_source
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place
 from traindx.analysis.recordings.observations import processes_of
-from traindx.examples import recorded
-from traindx.model.recording import Model, Parameter, Process
+from traindx.examples import Model, Parameter, Process, recorded
 from traindx.model.run import Series, Source
 from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding
 

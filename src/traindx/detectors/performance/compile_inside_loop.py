@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.compilation import compiled_again
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -27,23 +26,21 @@ def check(run: Run) -> Findings:
     for again, loop in each_place(run, compiled_again, lambda found: found[0].node):
         yield finding(
             "The model is compiled inside the training loop",
-            "recompilation",
             (again, "compiled here, in every iteration"),
             (loop.run.site, "the loop"),
         )
 
 
-_PROGRAM = """
+_program = template("""
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-{before}
+{before:}
 for epoch in range(3):
-    {inside}
+    {inside:pass}
     for x, y in loader:
         optimizer.zero_grad()
         criterion(model(x), y).backward()
         optimizer.step()
-"""
-_program = template(_PROGRAM, before="", inside="pass")
+""")
 _COMPILE = "model = torch.compile(model)"
 
 _MADE = "model = make_model(epoch)\n    "

@@ -1,12 +1,8 @@
-"""A training step makes the host wait for the device again and again."""
-
 from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.training.claims import finding, source_text
-from traindx.analysis.program.training.device_waits import FORCED, StepWaits, step_waits
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import finding, program_of, source_text
+from traindx.analysis.program.training.device_waits import FORCED, step_waits
 from traindx.examples import script, template
-from traindx.model.findings import Finding, Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, detector
 
 SOME = 3  # one read per step for the running loss is what everybody does
 MANY = 6  # a GAN that logs both of its losses and three scores reads five
@@ -35,29 +31,24 @@ def check(run: Run) -> Findings:
     """
     for story in program_of(run).stories:
         for waits in step_waits(story):
-            yield from _findings(waits)
-
-
-def _findings(waits: StepWaits) -> Findings:
-    if waits.forced:
-        first = waits.forced[0]
-        yield _finding(first, f"Every training step {FORCED[first.name]}")
-    elif waits.repeated:
-        what = "a value back from the device for each parameter or sample"
-        yield _finding(waits.repeated[0], f"Every training step reads {what}")
-    elif waits.returned:
-        what = "what was moved to the device and is read back in the forward pass"
-        yield _finding(waits.returned[0], f"Every training step waits for {what}")
-    elif len(waits.reads) >= SOME:
-        what = f"{len(waits.reads)} values back from the device"
-        is_hint = len(waits.reads) < MANY
-        yield _finding(waits.reads[0], f"Every training step reads {what}", is_hint=is_hint)
+            if waits.forced:
+                first = waits.forced[0]
+                yield _finding(first, f"Every training step {FORCED[first.name]}")
+            elif waits.repeated:
+                what = "a value back from the device for each parameter or sample"
+                yield _finding(waits.repeated[0], f"Every training step reads {what}")
+            elif waits.returned:
+                what = "what was moved to the device and is read back in the forward pass"
+                yield _finding(waits.returned[0], f"Every training step waits for {what}")
+            elif len(waits.reads) >= SOME:
+                what = f"{len(waits.reads)} values back from the device"
+                is_hint = len(waits.reads) < MANY
+                yield _finding(waits.reads[0], f"Every training step reads {what}", is_hint=is_hint)
 
 
 def _finding(event: ProgramEvent, claim: str, *, is_hint: bool = False) -> Finding:
     return finding(
         claim,
-        "synchronisation-in-loop",
         (event, f"`{source_text(event)}` runs in every step"),
         strength=Strength.WEAK if is_hint else Strength.MODERATE,
         hint=Strength.WEAK if is_hint else None,
@@ -65,7 +56,7 @@ def _finding(event: ProgramEvent, claim: str, *, is_hint: bool = False) -> Findi
     )
 
 
-_LOOP = """
+_loop = template("""
 model.cuda()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for i, (data, target) in enumerate(loader):
@@ -74,50 +65,31 @@ for i, (data, target) in enumerate(loader):
     loss.backward()
     optimizer.step()
     {more}
-"""
-_loop = template(_LOOP, "more")
+""")
 
 _THREE = "a = loss.item(); b = norm.item(); c = accuracy.item()"
 
 _NORMS = "norms = {n: p.grad.norm().item() for n, p in model.named_parameters()}"
-_EPISODES = """
-import torch
-from torch.distributions import Categorical
 
-policy = torch.nn.Linear(4, 2).cuda()
-optimizer = torch.optim.Adam(policy.parameters())
-for episode in range(1000):
-    state, logs, done = env.reset(), [], False
-    while not done:
-        choice = Categorical(logits=policy(state))
-        action = choice.sample()
-        state, reward, done = env.step(action.item())
-        logs.append(choice.log_prob(action) * reward)
-    optimizer.zero_grad()
-    (-torch.stack(logs).sum()).backward()
-    optimizer.step()
-"""
-
-_LENGTHS = """
+_lengths = template("""
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.embedding, self.head = nn.Embedding(100, 8), nn.Linear(8, 2)
 
     def forward(self, ids, lengths):
-        longest = {longest}
+        longest = {longest:int(lengths.max())}
         return self.head(self.embedding(ids[:, :longest]).mean(1))
 
 net = Net().cuda()
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 for ids, lengths, y in loader:
-    {before}
-    loss = nn.functional.cross_entropy(net(ids.cuda(), {given}), y.cuda())
+    {before:pass}
+    loss = nn.functional.cross_entropy(net(ids.cuda(), {given:lengths.cuda()}), y.cuda())
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-"""
-_lengths = template(_LENGTHS, longest="int(lengths.max())", before="pass", given="lengths.cuda()")
+""")
 
 FIRES = {
     "a length that is moved and read back": _lengths(),
@@ -141,5 +113,21 @@ SILENT = {
     "near miss: one read": _loop("total += loss.item()"),
     "near miss: every hundred steps": _loop(f"if i % 100 == 0:\n        {_THREE}"),
     "near miss: each parameter, every hundred steps": _loop(f"if i % 100 == 0:\n        {_NORMS}"),
-    "near miss: the actions of an episode": script(_EPISODES),
+    "near miss: the actions of an episode": script("""
+import torch
+from torch.distributions import Categorical
+
+policy = torch.nn.Linear(4, 2).cuda()
+optimizer = torch.optim.Adam(policy.parameters())
+for episode in range(1000):
+    state, logs, done = env.reset(), [], False
+    while not done:
+        choice = Categorical(logits=policy(state))
+        action = choice.sample()
+        state, reward, done = env.step(action.item())
+        logs.append(choice.log_prob(action) * reward)
+    optimizer.zero_grad()
+    (-torch.stack(logs).sum()).backward()
+    optimizer.step()
+"""),
 }

@@ -1,9 +1,7 @@
 import re
 
-from traindx.examples import make_run
-from traindx.model.findings import cite_event
-from traindx.model.run import Event
-from traindx.registry import Findings, Run, detector, finding
+from traindx.examples import Event, make_run
+from traindx.registry import Findings, Run, cite_event, detector, finding
 
 MESSAGE = re.compile(
     r"torch\._dynamo hit config\.(?:recompile_limit|cache_size_limit|accumulated_\w+) \((\d+)\)"

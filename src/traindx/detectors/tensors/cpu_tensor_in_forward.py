@@ -3,12 +3,12 @@ from dataclasses import replace
 from traindx.analysis.program.training.claims import (
     add_argument,
     cited,
+    each_place,
     finding,
     first_parameter,
     source_text,
 )
 from traindx.analysis.program.training.cpu_tensors import cpu_tensors
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import make_run, script
 from traindx.registry import Findings, Run, Strength, detector
 
@@ -42,7 +42,6 @@ def check(run: Run) -> Findings:
         strength = Strength.STRONG if tensor.is_kept else Strength.MODERATE
         found = finding(
             f"`{source_text(made)}` is made on the CPU whatever the input is on",
-            CAUSE,
             (made, f"made without a device{where}"),
             *cited(tensor.meeting, "meets what comes from the input here"),
             strength=strength,
@@ -54,9 +53,6 @@ def check(run: Run) -> Findings:
 
 
 _MODULE = """
-import torch
-from torch import nn
-
 class Net(nn.Module):
     def forward(self, x):
         {body}
@@ -86,24 +82,6 @@ model = Noiser().to("cuda")
 out = model(batch)
 """
 
-_GRAPH = """
-class Net(nn.Module):
-    def __init__(self, classes):
-        super().__init__()
-        self.classes = classes
-        self.out = nn.Linear(8, classes)
-
-    def forward(self, x):
-        return self.out(x)
-
-features, labels = torch.rand(10, 8), torch.LongTensor(rows)
-model = Net(labels.max().item() + 1)
-if torch.cuda.is_available():
-    model.cuda()
-    features, labels = features.cuda(), labels.cuda()
-right = (model(features).argmax(1) == labels).sum()
-"""
-
 FIRES = {
     "kept as a plain attribute": script(
         _SCHEDULE, path="net.py", keep="self.betas = 1 - torch.linspace(0, 1, 8)"
@@ -119,7 +97,23 @@ SILENT = {
     "near miss: kept as a parameter": script(
         _SCHEDULE, path="net.py", keep="self.betas = nn.Parameter(torch.Tensor(8))"
     ),
-    "near miss: moved if there is a GPU, and its size is kept": script(_GRAPH),
+    "near miss: moved if there is a GPU, and its size is kept": script("""
+class Net(nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.classes = classes
+        self.out = nn.Linear(8, classes)
+
+    def forward(self, x):
+        return self.out(x)
+
+features, labels = torch.rand(10, 8), torch.LongTensor(rows)
+model = Net(labels.max().item() + 1)
+if torch.cuda.is_available():
+    model.cuda()
+    features, labels = features.cuda(), labels.cuda()
+right = (model(features).argmax(1) == labels).sum()
+"""),
     "near miss: kept as a buffer": script(
         _SCHEDULE, path="net.py", keep='self.register_buffer("betas", torch.ones(8))'
     ),

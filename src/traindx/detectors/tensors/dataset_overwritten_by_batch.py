@@ -1,8 +1,5 @@
-"""A loop over data uses the name of the data for its batches."""
-
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.overwritten_data import overwritten_data
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -30,12 +27,11 @@ def check(run: Run) -> Findings:
         name = found.assignment.name
         yield finding(
             f"`{name}` is the data and becomes a batch of it: the next epoch has only that batch",
-            "name-shadowed",
             (found.assignment.site, f"{name} is one batch from here on"),
         )
 
 
-_EPOCHS = """
+_epochs = template("""
 def batches(x, y, size):
     for rows in torch.arange(len(x)).split(size):
         yield x[rows], y[rows]
@@ -44,7 +40,7 @@ net = nn.Linear(8, 2)
 held_x, held_y = torch.randn(300, 8), torch.zeros(300).long()
 for epoch in range(20):
     {epoch}
-"""
+""")
 _COUNTED = "correct += (net({x}).argmax(1) == {y}).sum().item()"
 _JUDGED = f"""correct = 0
     {{made}}
@@ -58,8 +54,6 @@ _CUT = """for i in range(0, 300, 30):
 def _judged(x: str, y: str, over: str = "batches(held_x, held_y, 64)", made: str = "") -> Run:
     return _epochs(_JUDGED.format(x=x, y=y, over=over, made=made or "net.eval()"))
 
-
-_epochs = template(_EPOCHS, "epoch")
 
 FIRES = {
     "a generator": _judged("held_x", "held_y"),

@@ -1,5 +1,4 @@
-from traindx.analysis.program.training.claims import finding, replace, source_text
-from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.claims import each_place, finding, replace, source_text
 from traindx.analysis.program.training.tensors import dropped_moves
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
@@ -30,22 +29,18 @@ def check(run: Run) -> Findings:
         name = text.rpartition("." + event.name[1:] + "(")[0]
         yield finding(
             f"`{text}` moves a tensor and drops the result",
-            "device-mismatch",
             (event, f"{name} itself stays where it is"),
             patch=replace(event, f"{name} = {text}") if name.isidentifier() else None,
         )
 
 
-_LOOP = """
-{before}
-for {target} in {loader}:
-    {move}
-    loss = criterion(model({given}), target)
+_loop = template("""
+{before:}
+for {target:data, target} in {loader:train_loader}:
+    {move:}
+    loss = criterion(model({given:data}), target)
     loss.backward()
-"""
-_loop = template(
-    _LOOP, move="", target="data, target", given="data", loader="train_loader", before=""
-)
+""")
 _COLLATE = """
 def collate(rows):
     texts, labels = zip(*rows)
@@ -55,16 +50,17 @@ train_loader = torch.utils.data.DataLoader(rows, collate_fn=collate)
 """
 
 FIRES = {
-    "a batch": _loop("data.to(device)"),
-    "a batch, counted": _loop("target.cuda()", "i, (data, target)"),
-    "a batch of one of several loaders": _loop("data.cuda()", loader="dataloaders[phase]"),
+    "a batch": _loop(move="data.to(device)"),
+    "a batch, counted": _loop(move="target.cuda()", target="i, (data, target)"),
+    "a batch of one of several loaders": _loop(move="data.cuda()", loader="dataloaders[phase]"),
     "a batch, collated by torch": _loop(
-        "data.to(device)", before=_COLLATE.format(first="torch.stack(texts)")
+        move="data.to(device)", before=_COLLATE.format(first="torch.stack(texts)")
     ),
     "a tensor": script("import torch\nx = torch.zeros(3)\nx.to('cuda')\n"),
 }
 
-_ANY_MODEL = """
+SILENT = {
+    "near miss: one of several, of which one is a model": script("""
 if options.small:
     net = Small()
 else:
@@ -76,23 +72,22 @@ def train():
 class Small(torch.nn.Module):
     pass
 train()
-"""
-
-SILENT = {
-    "near miss: one of several, of which one is a model": script(_ANY_MODEL),
-    "kept": _loop("data = data.to(device)"),
-    "near miss: a module moves in place": _loop("model.to(device)"),
-    "near miss: a batch of its own class": _loop("batch.to(device)", "batch"),
-    "near miss: a counted batch of its own class": _loop("batch.to(device)", "i, batch"),
-    "near miss: counted by another name": _loop(
-        "batch.to(device)", "count, batch", loader="enumerate(train_loader)"
+"""),
+    "kept": _loop(move="data = data.to(device)"),
+    "near miss: a module moves in place": _loop(move="model.to(device)"),
+    "near miss: a batch of its own class": _loop(move="batch.to(device)", target="batch"),
+    "near miss: a counted batch of its own class": _loop(
+        move="batch.to(device)", target="i, batch"
     ),
-    "near miss: a tokenizer's output": _loop("data.to(device)", given="**data"),
-    "near miss: a graph": _loop("data.to(device)", given="data.x, data.edge_index"),
+    "near miss: counted by another name": _loop(
+        move="batch.to(device)", target="count, batch", loader="enumerate(train_loader)"
+    ),
+    "near miss: a tokenizer's output": _loop(move="data.to(device)", given="**data"),
+    "near miss: a graph": _loop(move="data.to(device)", given="data.x, data.edge_index"),
     "near miss: collated by a tokenizer": _loop(
-        "data.to(device)", before=_COLLATE.format(first="tokenizer(texts)")
+        move="data.to(device)", before=_COLLATE.format(first="tokenizer(texts)")
     ),
     "near miss: a model for each loader": _loop(
-        "net.to(device)", "net, loader", loader="zip(nets, loaders)"
+        move="net.to(device)", target="net, loader", loader="zip(nets, loaders)"
     ),
 }

@@ -4,8 +4,7 @@ from traindx.analysis.errors.culprits import looked_up_table
 from traindx.analysis.errors.device_messages import INDEX, allowed_indices, causes_by_tokenizer
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.examples import failed
-from traindx.model.findings import cite_setting
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite_setting, detector
 
 VOCABULARY = ("vocab_size", "n_vocab", "num_embeddings", "vocabulary_size", "ntoken", "n_tokens")
 

@@ -41,16 +41,16 @@ def check(run: Run) -> Findings:
             seen.add(place)
             found = finding(
                 clash.text,
-                clash.cause,
                 (clash.event, clash.text),
                 *cited(clash.holder, "built here"),
                 *cited(clash.index, "the numbers come from here"),
+                cause=clash.cause,
                 at=shown(clash.holder, clash.event),
             )
             yield from unless_passed(run, found, line_of(clash.event))
 
 
-_TRAIN = """
+_train = template("""
 import numpy as np
 from sklearn.datasets import load_digits
 
@@ -58,13 +58,13 @@ NAMES = ["cat", "dog", "owl"]
 CODES = {{name: i + 1 for i, name in enumerate(NAMES)}}
 ALL, DIGITS, FIRST = load_digits().target, [1, 4, 7], [0, 1, 2]
 OFTEN = [c for c, n in counts.items() if n >= 50]
-model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, {outputs}))
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, {outputs:3}))
 labels = {labels}
 loader = DataLoader(TensorDataset(torch.randn(len(labels), 8), labels), batch_size=16)
 for x, y in loader:
-    loss = nn.functional.cross_entropy(model(x), y{more})
+    loss = nn.functional.cross_entropy(model(x), y{more:})
     loss.backward()
-"""
+""")
 _LOOKUP = """
 class Reader(nn.Module):
     def __init__(self):
@@ -81,7 +81,6 @@ model = Reader()
 ids = torch.randint(0, 50, (64, 24)){shift}
 loss = nn.functional.cross_entropy(model(ids).flatten(0, 1), (ids % 50).flatten())
 """
-_train = template(_TRAIN, "labels", outputs="3", more="")
 
 _lookup = template(_LOOKUP, rows=50, places=24, shift="")
 

@@ -3,8 +3,7 @@ from traindx.analysis.errors.culprits import explain
 from traindx.analysis.errors.failing_lines import is_library_check, refusal_strength
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.root_failure import root_failure
-from traindx.examples import failed
-from traindx.model.run import Frame
+from traindx.examples import Frame, failed
 from traindx.registry import Findings, Run, detector
 
 

@@ -14,9 +14,8 @@ from traindx.analysis.errors.shape_blame import (
 from traindx.analysis.program import project_of
 from traindx.analysis.program.shapes.accounts import origin_of
 from traindx.examples import failed
-from traindx.model.findings import Evidence
 from traindx.model.run import Failure
-from traindx.registry import Finding, Findings, Run, Strength, detector
+from traindx.registry import Evidence, Finding, Findings, Run, Strength, detector
 
 
 @detector(needs=("failure",), suggests=("shape-mismatch",))

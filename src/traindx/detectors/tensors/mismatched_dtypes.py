@@ -1,7 +1,6 @@
 from traindx.analysis.errors.passed_lines import unless_passed
-from traindx.analysis.program.training.claims import cite, finding, line_of
+from traindx.analysis.program.training.claims import cite, finding, line_of, program_of
 from traindx.analysis.program.training.facts.dtype_clashes import blamed_dtypes
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -31,7 +30,6 @@ def check(run: Run) -> Findings:
         clash, origin = blamed.clash, blamed.origin
         found = finding(
             clash.text,
-            "dtype-mismatch",
             (clash.event, f"{clash.text}; `.{clash.cast}` would make it fit"),
             *([cite(origin, f"{blamed.dtype} from here on")] if origin else []),
             at=origin or clash.event,

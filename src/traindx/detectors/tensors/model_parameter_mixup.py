@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import callee_text, cite, finding
+from traindx.analysis.program.training.claims import callee_text, cite, each_place, finding
 from traindx.analysis.program.training.mixups import mixups
-from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -27,21 +26,20 @@ def check(run: Run) -> Findings:
     for found in each_place(run, mixups, lambda mixup: mixup.call.node):
         claim = f"`{callee_text(found.call)}` takes {found.needed} and gets {found.got}"
         argument = cite(found.call, f"the argument is {found.given}")
-        yield finding(claim, "api-misuse", argument, at=found.call)
+        yield finding(claim, argument, at=found.call)
 
 
-_PROGRAM = """
+_program = template("""
 from torch.optim.swa_utils import AveragedModel
 
 model = nn.Linear(4, 2)
 ema = AveragedModel(model)
-optimizer = torch.optim.SGD({given}, lr=0.1)
+optimizer = torch.optim.SGD({given:model.parameters()}, lr=0.1)
 for x, y in loader:
     nn.functional.cross_entropy(model(x), y).backward()
     optimizer.step()
-    {after}
-"""
-_program = template(_PROGRAM, given="model.parameters()", after="pass")
+    {after:pass}
+""")
 
 FIRES = {
     "a model for an optimizer": _program("model"),

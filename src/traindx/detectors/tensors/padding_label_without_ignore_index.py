@@ -1,6 +1,5 @@
-from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.claims import finding, program_of
 from traindx.analysis.program.training.ignored_padding import unignored_padding
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -30,32 +29,28 @@ def check(run: Run) -> Findings:
             seen.add(loss.node)
             yield finding(
                 f"Labels are padded with {value} and the loss ignores {index}",
-                "label-out-of-range",
                 (made, f"labels hold {value} here"),
                 (loss, f"{value} is taken for a class: ignore_index is {index}"),
                 at=loss,
             )
 
 
-_PROGRAM = """
+_program = template("""
 from torch.nn.utils.rnn import pad_sequence
 
 PAD = -1
 
 def collate(rows):
     words, tags = zip(*rows)
-    return pad_sequence(words, True), {tags}
+    return pad_sequence(words, True), {tags:pad_sequence(tags, True, PAD)}
 
 loader = DataLoader(rows, collate_fn=collate)
 model = nn.Linear(8, 4)
-loss_fn = nn.CrossEntropyLoss({options})
+loss_fn = nn.CrossEntropyLoss({options:})
 for words, tags in loader:
-    loss = loss_fn(model(words).flatten(0, 1), {given})
+    loss = loss_fn(model(words).flatten(0, 1), {given:tags.flatten()})
     loss.backward()
-"""
-_program = template(
-    _PROGRAM, tags="pad_sequence(tags, True, PAD)", options="", given="tags.flatten()"
-)
+""")
 
 FIRES = {
     "padded in a collate function": _program(),

@@ -1,10 +1,7 @@
-"""A view or reshape is used where a transpose or permute is meant."""
-
-from traindx.analysis.program.training.claims import finding
-from traindx.analysis.program.training.program import each_place
-from traindx.analysis.program.training.scrambled_axes import ScrambledReshape, scrambled_reshapes
+from traindx.analysis.program.training.claims import each_place, finding
+from traindx.analysis.program.training.scrambled_axes import scrambled_reshapes
 from traindx.examples import template
-from traindx.registry import Finding, Findings, Run, detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("channel-mismatch", "shape-mismatch"))
@@ -28,19 +25,15 @@ def check(run: Run) -> Findings:
     are left alone.
     """
     for found in each_place(run, scrambled_reshapes, at=lambda found: found.event.node):
-        yield _finding(found)
+        before, after = found.shapes
+        yield finding(
+            f"A reshape from {before} to {after} scrambles the numbers; a transpose is meant",
+            (found.event, f"{before} becomes {after} without moving a number"),
+            cause="channel-mismatch" if found.is_of_images else "shape-mismatch",
+        )
 
 
-def _finding(found: ScrambledReshape) -> Finding:
-    before, after = found.shapes
-    return finding(
-        f"A reshape from {before} to {after} scrambles the numbers; a transpose is meant",
-        "channel-mismatch" if found.is_of_images else "shape-mismatch",
-        (found.event, f"{before} becomes {after} without moving a number"),
-    )
-
-
-_IMAGES = """
+_images = template("""
 import cv2
 import numpy as np
 
@@ -49,9 +42,9 @@ class Photos(torch.utils.data.Dataset):
         image = cv2.imread(self.paths[i]).astype(np.float32) / 255
         height, width, colours = image.shape
         return torch.from_numpy({turned}), self.labels[i]
-"""
+""")
 
-_ATTENTION = """
+_attention = template("""
 class Attention(nn.Module):
     def __init__(self, width=64, heads=4):
         super().__init__()
@@ -68,9 +61,9 @@ class Attention(nn.Module):
 layer = Attention()
 for x, y in loader:
     F.mse_loss(layer(x), y).backward()
-"""
+""")
 
-_STATES = """
+_states = template("""
 class Reader(nn.Module):
     def __init__(self):
         super().__init__()
@@ -86,11 +79,7 @@ net = Reader()
 rows = torch.utils.data.TensorDataset(torch.randn(900, 12, 16), torch.zeros(900).long())
 for x, y in torch.utils.data.DataLoader(rows, 30):
     F.cross_entropy(net(x), y).backward()
-"""
-
-_images = template(_IMAGES, "turned")
-_attention = template(_ATTENTION, "joined")
-_states = template(_STATES, "state")
+""")
 
 FIRES = {
     "images with channels last": _images("image.reshape(colours, height, width)"),

@@ -1,8 +1,4 @@
-"""The result of a call takes the name of what was called, or of something else that is needed."""
-
-from traindx.analysis.program.training.acts import Deed
 from traindx.analysis.program.training.claims import callee_text, finding, name_apart, shown
-from traindx.analysis.program.training.layers import Assigned
 from traindx.analysis.program.training.modes import overwritten_modes
 from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.shadowed_names import (
@@ -11,13 +7,10 @@ from traindx.analysis.program.training.shadowed_names import (
     shadowed_names,
 )
 from traindx.examples import script, template
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
-
-CAUSE = "name-shadowed"
+from traindx.registry import Finding, Findings, Run, detector
 
 
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("name-shadowed",))
 def check(run: Run) -> Findings:
     """A name that is called, or used as a library, holds a result instead.
 
@@ -40,7 +33,11 @@ def check(run: Run) -> Findings:
     for shadowed in each_place(run, shadowed_names, at=lambda s: s.place):
         yield SENTENCES[shadowed.role](shadowed)
     for kept, deed in each_place(run, overwritten_modes, at=lambda pair: pair[0].event.node):
-        yield _mode(kept, deed)
+        yield finding(
+            "self.training keeps settings, and train() and eval() write True or False there",
+            (kept.event, "kept under the name of the flag"),
+            (deed.event, "overwrites it with True or False"),
+        )
 
 
 def _replaced(found: ShadowedName) -> Finding:
@@ -48,7 +45,6 @@ def _replaced(found: ShadowedName) -> Finding:
     how = f"`{found.name}` is a {found.role.value} and is replaced by its own result"
     return finding(
         f"{how} inside a loop" if made.node is found.event.node else how,
-        CAUSE,
         (made, "the result takes the name here; the next call fails"),
         (found.event, f"{found.name} is called again here"),
         patch=name_apart(made) if found.role is HiddenRole.LOSS else None,
@@ -59,18 +55,8 @@ def _built_in(found: ShadowedName) -> Finding:
     at = shown(found.value, found.event)
     return finding(
         f"The built-in `{found.name}` is bound to a value and called afterwards",
-        CAUSE,
         (at, f"{found.name} becomes a value here"),
         (found.event, "and is called here"),
-    )
-
-
-def _mode(kept: Assigned, deed: Deed) -> Finding:
-    return finding(
-        "self.training keeps settings, and train() and eval() write True or False there",
-        CAUSE,
-        (kept.event, "kept under the name of the flag"),
-        (deed.event, "overwrites it with True or False"),
     )
 
 
@@ -78,7 +64,6 @@ def _function(found: ShadowedName) -> Finding:
     kind = found.noun
     return finding(
         f"`{found.name}` is a {kind} here and hides the {found.role.value}: the call fails",
-        CAUSE,
         (found.event, f"{found.name} holds a {kind}, which cannot be called"),
     )
 
@@ -87,7 +72,6 @@ def _library(found: ShadowedName) -> Finding:
     library, root = found.event.module.aliases[found.name], found.name
     return finding(
         f"`{root}` is a size here and hides {library}: `{callee_text(found.event)}` fails",
-        CAUSE,
         (found.event, f"{root} is used as {library}, but the function binds it to a number"),
     )
 
@@ -101,7 +85,7 @@ SENTENCES = {
     HiddenRole.LIBRARY: _library,
 }
 
-_LOOP = """
+_loop = template("""
 model = nn.Linear(4, 2)
 {made} = nn.CrossEntropyLoss()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -110,20 +94,7 @@ for data, target in loader:
     {call}
     loss.backward()
     optimizer.step()
-"""
-
-_loop = template(_LOOP, "made", "call")
-
-_TRAINER = """
-class Trainer:
-    def __init__(self, model):
-        self.model, self.loss = model, nn.MSELoss()
-
-    def fit(self, loader):
-        for x, y in loader:
-            self.loss = self.loss(self.model(x), y)
-            self.loss.backward()
-"""
+""")
 _SIZES = """
 class Net(nn.Module):
     def forward(self, x):
@@ -131,18 +102,16 @@ class Net(nn.Module):
         return F.relu(x).mean()
 """
 
-_SPLIT = """
-from torch.utils.data import DataLoader, random_split
-
+_split = template("""
 def train(model, loader):
     for x, y in loader:
         F.mse_loss(model(x), y).backward()
 
-{part}, held_out = random_split(rows, [80, 20])
+{part:train}, held_out = random_split(rows, [80, 20])
 loader = DataLoader({part}, batch_size=8)
 for epoch in range(3):
     train(nn.Linear(4, 1), loader)
-"""
+""")
 
 _FLAG = """
 class Net(nn.Module):
@@ -165,9 +134,18 @@ FIRES = {
     "a list as self.parameters": _flag("self.parameters = [1]", after="parameters()"),
     "loss = loss(…)": _loop("loss", "loss = loss(model(data), target)"),
     "model = model(…)": _loop("loss_fn", "model = model(data); loss = loss_fn(model, target)"),
-    "in a trainer of one's own": script(_TRAINER),
+    "in a trainer of one's own": script("""
+class Trainer:
+    def __init__(self, model):
+        self.model, self.loss = model, nn.MSELoss()
+
+    def fit(self, loader):
+        for x, y in loader:
+            self.loss = self.loss(self.model(x), y)
+            self.loss.backward()
+"""),
     "a library hidden by a size": script(_SIZES, names="b, t, F"),
-    "a part of the data hides a function": script(_SPLIT, part="train"),
+    "a part of the data hides a function": _split(),
     "one of two results hides a built-in": script(
         "for x in data:\n    max, place = x.max(dim=1)\n    print(max([1, 2]))\n"
     ),
@@ -175,7 +153,7 @@ FIRES = {
 }
 
 SILENT = {
-    "near miss: a part of the data with another name": script(_SPLIT, part="part"),
+    "near miss: a part of the data with another name": _split("part"),
     "near miss: the flag itself": _flag("self.training = True"),
     "near miss: out of sight": _flag("self.training = config", "config"),
     "near miss: another name": _flag("self.settings = config"),

@@ -6,10 +6,8 @@ from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
-CAUSE = "device-mismatch"
 
-
-@detector(needs=("source",), suggests=(CAUSE,))
+@detector(needs=("source",), suggests=("device-mismatch",))
 def check(run: Run) -> Findings:
     """An operation needs two tensors on one device and one of them was never moved.
 
@@ -37,15 +35,11 @@ def check(run: Run) -> Findings:
         if not places & seen and not is_test_file(clash.event.module):
             seen |= places
             here, left = cite(clash.event, clash.text), cited(clash.left_behind, "stays on the CPU")
-            found = finding(clash.text, CAUSE, here, *left, at=clash.event)
+            found = finding(clash.text, here, *left, at=clash.event)
             yield from unless_passed(run, found, line_of(clash.event))
 
 
 _TRAIN = """
-import torch
-from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
-
 class Schedule:
     def __init__(self, device=None):
         self.rates = torch.linspace(0, 1, 100{there})
@@ -70,26 +64,22 @@ x, y = torch.randn(16, 8).to("cuda"), torch.randint(0, 2, (16,)).to("cuda")
 criterion(model(x), y).backward()
 """
 
-_TEACHER = """
+_teacher = template("""
 import copy
 import accelerate
-import torch
-from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
 
 loader = DataLoader(TensorDataset(torch.randn(64, 8), torch.randint(0, 2, (64,))), batch_size=16)
 net = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 {before}
 for x, y in loader:
-    {move}
+    {move:pass}
     optimizer.zero_grad()
     nn.functional.mse_loss(net(x), teacher(x).detach()).backward()
     optimizer.step()
-"""
+""")
 _COPY = "teacher = copy.deepcopy(net)"
 _PREPARED = "net, optimizer, loader = accelerate.Accelerator().prepare(net, optimizer, loader)"
-_teacher = template(_TEACHER, "before", move="pass")
 
 FIRES = {
     "a copy that an engine does not know": _teacher(f"{_COPY}\n{_PREPARED}"),

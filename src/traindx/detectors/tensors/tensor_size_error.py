@@ -4,8 +4,7 @@ from traindx.analysis.errors.root_failure import root_failure
 from traindx.analysis.errors.shape_messages import read
 from traindx.analysis.errors.size_blame import size_culprit
 from traindx.examples import failed
-from traindx.model.findings import Evidence
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Evidence, Findings, Run, detector
 
 CAUSES = {"stack-channels": "channel-mismatch"}
 

@@ -34,9 +34,6 @@ _ERROR = (
     "cuda:0 and cpu!"
 )
 _MODEL = """
-import torch
-from torch import nn
-
 class Net(nn.Module):
     def forward(self, x):
         noise = torch.randn(x.shape)

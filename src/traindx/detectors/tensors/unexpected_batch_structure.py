@@ -1,8 +1,7 @@
 from traindx.analysis.errors.call_messages import STRUCTURE
 from traindx.analysis.errors.messages import findings
 from traindx.analysis.errors.root_failure import is_raised_on_purpose, last_burst
-from traindx.examples import failed
-from traindx.model.run import Frame
+from traindx.examples import Frame, failed
 from traindx.registry import Findings, Run, detector
 from traindx.tracebacks import own_frames
 

@@ -1,13 +1,9 @@
-"""A view joins dimensions that a permutation has moved apart in memory."""
-
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Value
-from traindx.analysis.program.training.claims import cite, finding, replace, source_text
+from traindx.analysis.program.training.claims import cite, finding, program_of, replace, source_text
 from traindx.analysis.program.training.facts.memory_layouts import joins_apart
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import script
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("non-contiguous-view",))
@@ -50,7 +46,6 @@ def _finding(event: ProgramEvent, permuted: Value) -> Finding:
     )
     return finding(
         "`view` joins dimensions of a rearranged tensor that are apart in memory",
-        "non-contiguous-view",
         (event, "a view cannot copy; reshape can"),
         *made,
         patch=replace(event, f"{before}.reshape({sizes}") if before else None,

@@ -1,7 +1,6 @@
 from traindx.analysis.steps.axes import reorderings
 from traindx.analysis.steps.step_graph import steps_of
-from traindx.examples import captured, step_of
-from traindx.model.recording import CapturedStep
+from traindx.examples import CapturedStep, captured, step_of
 from traindx.registry import Findings, Run, detector, finding, suggested
 
 IMAGES = 4  # dimensions: examples, channels, height and width

@@ -1,15 +1,11 @@
-"""A call of torch is given an argument that it does not take, by its kind or beside another."""
-
 from traindx.analysis.program.shapes.structure import is_test_file
-from traindx.analysis.program.training.claims import callee_text, finding, source_text
+from traindx.analysis.program.training.claims import callee_text, finding, program_of, source_text
 from traindx.analysis.program.training.facts.misplaced_settings import misplaced_settings
 from traindx.analysis.program.training.facts.refused_settings import refused_settings
 from traindx.analysis.program.training.facts.refused_values import refused_values
 from traindx.analysis.program.training.facts.roles import Misuse, misuses
-from traindx.analysis.program.training.program import program_of
 from traindx.examples import script
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("api-misuse",))
@@ -51,7 +47,6 @@ def _finding(misuse: Misuse) -> Finding:
     written = source_text(given) if given.site is not None else "?"
     return finding(
         f"`{callee_text(event) or source_text(event)}` takes {misuse.takes} and gets {misuse.gets}",
-        "api-misuse",
         (event, f"the argument is {written}"),
     )
 
@@ -117,12 +112,6 @@ FIRES = {
     ),
 }
 
-_CHAINED = """
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-first = torch.optim.lr_scheduler.StepLR(optimizer, 10)
-both = torch.optim.lr_scheduler.ChainedScheduler([first])
-"""
-
 SILENT = {
     "as documented": _train(),
     "near miss: a sampler where nothing shuffles": _train(
@@ -132,7 +121,11 @@ SILENT = {
     "near miss: one or the other": _train(
         more=", 16, sampler=s, shuffle=s is None", data="TensorDataset(a, b)"
     ),
-    "near miss: a schedule of schedules": script(_CHAINED),
+    "near miss: a schedule of schedules": script("""
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+first = torch.optim.lr_scheduler.StepLR(optimizer, 10)
+both = torch.optim.lr_scheduler.ChainedScheduler([first])
+"""),
     "near miss: the output of an LSTM": _train(
         loss="nn.Linear(8, 1)(nn.LSTM(8, 8)(model(inputs))[0]).sum()"
     ),

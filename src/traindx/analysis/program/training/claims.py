@@ -1,4 +1,7 @@
-"""One call makes a finding about source code, and one makes its patch."""
+"""One call makes a finding about source code, and one makes its patch.
+
+With the questions that most rules begin with, so that they need no other import.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ from traindx.analysis.program import patches, renames
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Site, Value
 from traindx.analysis.program.training.acts import Deed
+from traindx.analysis.program.training.program import Story, each_place, program_of
 from traindx.model.findings import Evidence, Finding, Location, Strength
+
+__all__ = ["Story", "each_place", "program_of"]  # beside what is made here: rules begin with them
 
 Where = ProgramEvent | Deed | Site | Value
 
@@ -63,8 +69,8 @@ def line_of(where: Where) -> tuple[str, int]:
 
 def finding(
     claim: str,
-    cause: str,
     *shown: Evidence | tuple[Where, str],
+    cause: str = "",
     at: Where | None = None,
     strength: Strength = Strength.STRONG,
     is_symptom: bool = True,
@@ -74,7 +80,7 @@ def finding(
     """Return a finding that source code shows; as a hint it only makes a cause likelier.
 
     It is shown by places, each with what it says. It is about the first one unless another is
-    named.
+    named. A rule that speaks for one cause alone need not name it again.
     """
     places = [item[0] for item in shown if isinstance(item, tuple)]
     place = at if at is not None else places[0]
@@ -379,12 +385,6 @@ def callee_text(where: Where) -> str:
     """Return how a call writes what it calls: `loss_fn`, `nn.Linear`."""
     site = site_of(where)
     return site.module.source(site.node.func) if isinstance(site.node, ast.Call) else ""
-
-
-def is_dropped(event: ProgramEvent) -> bool:
-    """Tell whether a call is a statement of its own: nothing keeps its result."""
-    statement = event.statement
-    return isinstance(statement, ast.Expr) and statement.value is event.node
 
 
 def name_apart(event: ProgramEvent) -> str | None:

@@ -19,7 +19,6 @@ from traindx.analysis.program.execution.values import (
     options_of,
     origins,
 )
-from traindx.analysis.program.training.claims import is_dropped
 from traindx.analysis.program.training.kinds import Kind, names_of
 from traindx.analysis.program.training.layers import is_layer, is_parameter, layer_kind
 from traindx.analysis.program.training.operations import operation_name, operation_of
@@ -316,7 +315,7 @@ def is_accelerator(value: Value) -> bool:
 def dropped_moves(story: Story) -> Iterator[ProgramEvent]:
     """Yield where a tensor is moved to a device and nothing takes what the call returns."""
     for event in story.events:
-        if event.name not in MOVES or not is_dropped(event):
+        if event.name not in MOVES or not event.is_dropped:
             continue
         is_probe = any(guard.test is None for guard in event.guards) or event.is_tried
         if not is_probe and not event.is_one_of and is_tensor(story, event.receiver) is Answer.YES:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Items, Value, constant
 from traindx.analysis.program.training.operations import operation_of
+from traindx.analysis.program.training.program import Program
 
 SAME_WIDTH = frozenset(
     {"relu", "sigmoid", "tanh", "softmax", "log_softmax", "dropout", "detach", "float", "double",
@@ -35,3 +37,12 @@ def _whole(size: Value | None) -> int | None:
     found = constant(size)
     is_size = isinstance(found, int) and not isinstance(found, bool) and found > 0
     return found if is_size and isinstance(found, int) else None
+
+
+def softmax_over_one(program: Program) -> ProgramEvent | None:
+    """Return where a softmax is taken over one output, which is always 1."""
+    for computed in program.results("cross_entropy", "log_softmax", "softmax"):
+        operands = computed.operation.operands
+        if operands and class_count(operands[0]) == 1:
+            return computed.event
+    return None
