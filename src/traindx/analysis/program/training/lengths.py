@@ -173,7 +173,7 @@ def _share(
     sizes: Value | None,
     key: int,
     depth: int,
-) -> int | None:
+) -> int | None:  # fmt: skip
     """Return the rows of a part by its share: the first parts get what is left by rounding."""
     rows = length_of_data(story, whole, depth)
     parts = sizes.members if isinstance(sizes, Items) else []

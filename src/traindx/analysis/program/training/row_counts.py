@@ -162,7 +162,7 @@ def _is_mask(key: Value) -> bool:
     return name in MASKS or any(o.value is True for o in origins(key, 20) if isinstance(o, Known))
 
 
-def _end(value: Value, number: Count) -> int | None | bool:
+def _end(value: Value, number: Count) -> int | bool | None:
     """Return the end of a slice; None where it is open, False where it is not known."""
     if isinstance(value, Known) and value.value is None:
         return None
