@@ -1,6 +1,10 @@
 from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.program import each_place, program_of
-from traindx.analysis.program.training.resumed_order import lost_orders, restarted_counts
+from traindx.analysis.program.training.resumed_order import (
+    lost_orders,
+    overwritten_positions,
+    restarted_counts,
+)
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -13,7 +17,8 @@ def check(run: Run) -> Findings:
     A program that saves its step among the batches of an epoch and goes on from that step, while
     the order of its data is the same at every start (a generator that is seeded anew, no shuffling)
     and nothing skips the batches that were seen or restores the generator. Or one that shuffles by
-    the number of the epoch (`set_epoch`, a seed), and gives it the turns of the resumed loop.
+    the number of the epoch (`set_epoch`, a seed), and gives it the turns of the resumed loop. Or a
+    sampler whose position is restored and set to 0 again as the first epoch begins.
 
     ## Why it matters
     The first examples of the epoch are trained on twice, the last ones never. A job that is
@@ -43,6 +48,14 @@ def check(run: Run) -> Findings:
             "data-order-lost-on-resume",
             (found.event, "counts the epochs of this launch, not those of the run"),
             (found.checkpoint.deed, "a run goes on from here"),
+        )
+    for found_at in each_place(run, overwritten_positions, lambda found: found.overwritten.node):
+        yield finding(
+            f"`{found_at.name}` is restored and set to 0 again before the data are read",
+            "data-order-lost-on-resume",
+            (found_at.overwritten, "the resumed epoch begins at its first batch"),
+            (found_at.restored, "the position that the checkpoint had"),
+            at=found_at.overwritten,
         )
 
 
