@@ -83,7 +83,7 @@ def _ordered(story: Story, value: Result) -> Ordered | None:
         return Ordered(FileOrder.BY_KEY if "key" in value.kwargs else FileOrder.BY_TEXT, value)
     if value.maker in SORTS and "key" in value.kwargs and _rows_behind(value):
         is_number = _makes_number(value.kwargs["key"])
-        return Ordered(FileOrder.BY_KEY, value) if is_number else None
+        return Ordered(FileOrder.BY_KEY if is_number else FileOrder.BY_TEXT, value)
     if value.maker in LISTINGS:
         sorts = [e for e in story.index.on(value) if e.name == ".sort"]
         if any("key" in e.kwargs for e in sorts):
