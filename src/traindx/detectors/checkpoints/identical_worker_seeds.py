@@ -26,8 +26,8 @@ def check(run: Run) -> Findings:
     `worker_init_fn`. The global `np.random` is seeded per worker by torch since 1.9.
 
     ## When it is wrong
-    A dataset that asks which worker it runs in is left alone. Where the number of workers is not in sight,
-    the finding is weaker.
+    A dataset that asks which worker it runs in is left alone. Where the number of workers is not in
+    sight, the finding is weaker.
     """
     for shared in each_place(run, shared_draws, lambda shared: node_of(shared.at)):
         count = constant(shared.feed.settings.get("num_workers"))

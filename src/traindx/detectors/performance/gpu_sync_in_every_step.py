@@ -20,7 +20,8 @@ def check(run: Run) -> Findings:
     In every turn of the loop over batches: `torch.cuda.empty_cache()` or `synchronize()`, a value
     read back with `.item()`, `.cpu()` or `float()` for each parameter or sample, a number that the
     forward pass reads back of what was only just moved to the device (the longest length of a
-    batch), or three and more values read back (a condition on a tensor reads one), in code for CUDA; in the loop or in what it calls.
+    batch), or three and more values read back, as by a condition on a tensor, in code for CUDA; in
+    the loop or in what it calls.
 
     ## Why it matters
     The host may run ahead of the device and hide its own work. Every read waits until the device

@@ -41,8 +41,10 @@ for i, (x, y) in enumerate(loader):
         ("if profile:\n        torch.cuda.synchronize()", (0, 0, False)),
         ('if device.type == "cpu":\n        torch.cuda.synchronize()', (0, 0, False)),
         ("for p in model.parameters():\n        big = p.abs().max() > 9", (0, 0, False)),
-        ("for p in model.parameters():\n        if p.grad is None or p.dim() > 1: pass",
-         (0, 0, False)),
+        (
+            "for p in model.parameters():\n        if p.grad is None or p.dim() > 1: pass",
+            (0, 0, False),
+        ),
         (
             "ok = all(p.grad.isfinite().all().item() for p in model.parameters())\n"
             "    if ok:\n        optimizer.step()",

@@ -57,4 +57,6 @@ NAMED = "loss = model(input_ids=batch[0], labels=batch[1]).loss"
 )  # fmt: skip
 def test_labels_of_language_models(item: str, model: str, call: str, count: int) -> None:
     story = program_of(script(PROGRAM, item=item, model=model, call=call)).stories[0]
-    assert len({id(wanted.site and wanted.site.node) for _, wanted in double_shifts(story)}) == count
+    assert (
+        len({id(wanted.site and wanted.site.node) for _, wanted in double_shifts(story)}) == count
+    )

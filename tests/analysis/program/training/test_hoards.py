@@ -73,7 +73,11 @@ trainer.fit(Net(), train_loader, val_loader)
     [
         ("self.kept.append((p, y))", "", True),
         ("self.kept.append({'p': p.detach(), 'y': y})", "", False),  # not followed
-        ("q = p + self.out(x.flip(2)).flip(2).softmax(1)\n        self.kept.append(q / 2)", "", True),
+        (
+            "q = p + self.out(x.flip(2)).flip(2).softmax(1)\n        self.kept.append(q / 2)",
+            "",
+            True,
+        ),
         ("self.kept.append((p.argmax(1), y))", "", False),
         ("self.kept.append((p.cpu(), y))", "", False),
         ("self.kept.append(p.mean())", "", False),

@@ -78,7 +78,9 @@ def _is_of_batch(value: Value) -> bool:
     """Tell whether a value is a part of a batch that torch stacks itself: None is refused there."""
     row = value.of if isinstance(value, Part) and isinstance(value.key, int) else None
     drawn = row.args[0] if isinstance(row, Result) and row.maker == "builtins.next" else None
-    while isinstance(drawn, Result) and drawn.maker in ("builtins.iter", "tqdm.tqdm") and drawn.args:
+    while (
+        isinstance(drawn, Result) and drawn.maker in ("builtins.iter", "tqdm.tqdm") and drawn.args
+    ):
         drawn = drawn.args[0]
     is_loader = isinstance(drawn, Result) and drawn.maker.startswith(LOADER)
     return is_loader and not {"collate_fn", "**"} & drawn.kwargs.keys()  # type: ignore[union-attr]

@@ -75,7 +75,11 @@ def _is_blank(value: Value) -> bool:
 
 def _tells_shape(value: Value) -> bool:
     name = value.maker.rsplit(".", 1)[-1] if isinstance(value, Result) else ""
-    return name in SHAPES or name.endswith("_like") or (isinstance(value, Part) and value.key == "shape")
+    return (
+        name in SHAPES
+        or name.endswith("_like")
+        or (isinstance(value, Part) and value.key == "shape")
+    )
 
 
 def _is_change(event: ProgramEvent, batch: _Batch, fresh: set[int]) -> bool:
