@@ -91,7 +91,7 @@ FIRES = {
     ),
     "a share of a small set, in whole batches": _program(
         "from sklearn.datasets import load_wine\n"
-        "rows = list(zip(*load_wine(return_X_y=True)))\nn_val = len(rows) // 25\n"
+        "rows = load_wine().data\nn_val = len(rows) // 25\n"
         "train, val = rows[n_val:], rows[:n_val]",
         ", drop_last=True",
     ),
