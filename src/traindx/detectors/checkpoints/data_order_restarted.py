@@ -1,5 +1,9 @@
 from traindx.analysis.program.training.claims import each_place, finding, program_of
-from traindx.analysis.program.training.resumed_order import lost_orders, restarted_counts
+from traindx.analysis.program.training.resumed_order import (
+    lost_orders,
+    overwritten_positions,
+    restarted_counts,
+)
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -12,7 +16,8 @@ def check(run: Run) -> Findings:
     A program that saves its step among the batches of an epoch and goes on from that step, while
     the order of its data is the same at every start (a generator that is seeded anew, no shuffling)
     and nothing skips the batches that were seen or restores the generator. Or one that shuffles by
-    the number of the epoch (`set_epoch`, a seed), and gives it the turns of the resumed loop.
+    the number of the epoch (`set_epoch`, a seed), and gives it the turns of the resumed loop. Or a
+    sampler whose position is restored and set to 0 again as the first epoch begins.
 
     ## Why it matters
     The first examples of the epoch are trained on twice, the last ones never. A job that is
@@ -40,6 +45,13 @@ def check(run: Run) -> Findings:
             "The order of an epoch is made of a number that starts at 0 again on resuming",
             (found.event, "counts the epochs of this launch, not those of the run"),
             (found.checkpoint.deed, "a run goes on from here"),
+        )
+    for found_at in each_place(run, overwritten_positions, lambda found: found.overwritten.node):
+        yield finding(
+            f"`{found_at.name}` is restored and set to 0 again before the data are read",
+            (found_at.overwritten, "the resumed epoch begins at its first batch"),
+            (found_at.restored, "the position that the checkpoint had"),
+            at=found_at.overwritten,
         )
 
 

@@ -1,7 +1,7 @@
 from traindx.analysis.program.execution.values import constant
 from traindx.analysis.program.training.claims import each_place, finding, node_of
 from traindx.analysis.program.training.worker_seeds import shared_draws
-from traindx.examples import template
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, Strength, detector
 
 
@@ -24,8 +24,8 @@ def check(run: Run) -> Findings:
     `worker_init_fn`. The global `np.random` is seeded per worker by torch since 1.9.
 
     ## When it is wrong
-    A dataset that asks for its worker is left alone. Where the number of workers is not in sight,
-    the finding is weaker.
+    A dataset that asks which worker it runs in is left alone. Where the number of workers is not in
+    sight, the finding is weaker.
     """
     for shared in each_place(run, shared_draws, lambda shared: node_of(shared.at)):
         count = constant(shared.feed.settings.get("num_workers"))
@@ -77,7 +77,26 @@ def build(images):
 loader = build(images)
 """)
 
+_STREAM = """
+import numpy as np
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+class Waves(IterableDataset):
+    def __init__(self, seed, count):
+        self.rng, self.count = np.random.default_rng(seed), count
+
+    def __iter__(self):
+        info = get_worker_info()
+        count = self.count if info is None else self.count // info.num_workers
+        {more}
+        for _ in range(count):
+            yield self.rng.normal(size=16)
+
+loader = DataLoader(Waves(0, 1000), batch_size=8, num_workers=2)
+"""
+
 FIRES = {
+    "a stream that only asks how many workers there are": script(_STREAM, more="pass"),
     "a generator of the dataset": _program(),
     "a generator of the transform": _changed(),
     "workers are seeded alike": _program(
@@ -87,6 +106,9 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: a stream that moves on by the number of its worker": script(
+        _STREAM, more="self.rng = np.random.default_rng([0, info.id])"
+    ),
     "near miss: a generator that is never drawn from": _changed("2"),
     "near miss: a new generator for each example": _program(
         "None", "np.random.default_rng(i).normal()"

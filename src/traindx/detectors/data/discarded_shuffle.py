@@ -1,5 +1,5 @@
 from traindx.analysis.program.training.claims import finding, program_of, source_text
-from traindx.analysis.program.training.shuffled_copies import dropped_shuffles
+from traindx.analysis.program.training.shuffled_copies import dropped_shuffles, unread_orders
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -11,7 +11,8 @@ def check(run: Run) -> Findings:
     ## What it detects
     `rng.permutation(indices)`, `random.sample(rows, len(rows))`, `sklearn.utils.shuffle(x, y)`,
     `frame.sample(frac=1)` or `dataset.shuffle()` as a statement of its own, in a program that
-    trains and shuffles its data in no other way.
+    trains and shuffles its data in no other way. Also a permutation that every epoch draws and
+    that no batch is taken by: only its length is read.
 
     ## Why it matters
     These return a shuffled copy and leave their argument as it was. The data stay in the order of
@@ -33,6 +34,13 @@ def check(run: Run) -> Findings:
                 f"The shuffled copy of `{source_text(event)}` is thrown away",
                 (event, "returns a shuffled copy; the data keep their order"),
             )
+        for event in unread_orders(story):
+            if event.node not in seen:
+                seen.add(event.node)
+                yield finding(
+                    f"No batch is taken by the order that `{source_text(event)}` draws",
+                    (event, "only its length is used; the data keep their order"),
+                )
 
 
 _train = template("""
@@ -53,7 +61,24 @@ for epoch in range(3):
         optimizer.step()
 """)
 
+_ORDERED = """
+import torch
+from torch import nn
+
+model = nn.Linear(4, 3)
+optimizer = torch.optim.Adam(model.parameters())
+for epoch in range(9):
+    order = torch.randperm(len(x))
+    for i in range(0, len(order), 8):
+        loss = nn.functional.cross_entropy(model(x[{rows}]), y[{rows}])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+_ordered = template(_ORDERED, "rows")
+
 FIRES = {
+    "an order that no batch is taken by": _ordered("i : i + 8"),
     "a permutation of a generator": _train("rng.permutation(order)"),
     "a permutation of numpy": _train("np.random.permutation(order)"),
     "a sample of all": _train("random.sample(rows, len(rows))"),
@@ -62,6 +87,7 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: batches are taken by the order": _ordered("order[i : i + 8]"),
     "kept": _train("order = rng.permutation(order)"),
     "near miss: in place": _train("rng.shuffle(order)"),
     "near miss: the loader shuffles": _train(

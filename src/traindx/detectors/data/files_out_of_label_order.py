@@ -91,6 +91,10 @@ data = TensorDataset(torch.tensor(x.to_numpy()), torch.tensor(y.to_numpy()))
 FIRES = {
     "grouped rows beside a table": _tables('visits.groupby("id").mean()', 'people["label"]'),
     "sorted as text beside a table": _program(),
+    "rows sorted by number": _program(
+        labels='rows = sorted(csv.DictReader(open("l.csv")), key=lambda r: int(r["id"]))\n'
+        '        self.labels = [int(r["label"]) for r in rows]'
+    ),
     "lines of a text": _program(
         labels='self.labels = (root / "labels.txt").read_text().split()',
         files="sorted(glob.glob(str(root / '*.npy')))",
@@ -104,6 +108,10 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: rows sorted as text too": _program(
+        labels='rows = sorted(csv.DictReader(open("l.csv")), key=lambda r: r["id"])\n'
+        '        self.labels = [int(r["label"]) for r in rows]'
+    ),
     "near miss: both sorted by the key": _tables(
         'visits.groupby("id").mean()', 'people.sort_values("id")["label"]'
     ),

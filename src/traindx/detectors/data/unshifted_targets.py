@@ -1,4 +1,6 @@
-from traindx.analysis.program.training.claims import finding, program_of, source_text
+from traindx.analysis.program.training.claims import finding, node_of, program_of, source_text
+from traindx.analysis.program.training.double_shifts import double_shifts
+from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.twin_slices import twin_slices
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
@@ -6,12 +8,13 @@ from traindx.registry import Findings, Run, detector
 
 @detector(needs=("source",), suggests=("misaligned-labels",))
 def check(run: Run) -> Findings:
-    """A target is cut out of the data by the very slice that cuts out the input.
+    """A target is not shifted against its input, or twice.
 
     ## What it detects
     A cross-entropy whose target is the same slice of the same data as the input of the model that
     it judges: `x = data[i : i + n]` and `y = data[i : i + n]`. Where no loss is in sight, two such
-    slices of which one is named like a target.
+    slices of which one is named like a target. Also `labels` that are shifted by one already, for
+    a causal language model of transformers, which shifts them itself.
 
     ## Why it matters
     A model of sequences is to predict what comes next. Here the answer is the input itself: the
@@ -31,6 +34,13 @@ def check(run: Run) -> Findings:
             f"`{names[0]}` is the same slice as `{names[1]}`: it is not shifted by one",
             (given, f"input: `{source_text(given)}`"),
             (wanted, f"target: `{source_text(wanted)}`"),
+            at=wanted,
+        )
+    for given, wanted in each_place(run, double_shifts, lambda pair: node_of(pair[1])):
+        yield finding(
+            "The labels are shifted by one, and the model shifts them once more",
+            (wanted, f"labels: `{source_text(wanted)}`, one after the input"),
+            (given, "goes to a model of transformers, whose loss shifts the labels itself"),
             at=wanted,
         )
 

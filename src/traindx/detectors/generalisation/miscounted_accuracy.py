@@ -7,6 +7,7 @@ CLAIMS = {
     Miscounted.SUM_OF_ALL_EPOCHS: (
         "`{}` grows over all epochs and is divided by the length of one"
     ),
+    Miscounted.TABLE_OF_ALL_EPOCHS: "`{}` is never reset, so the metric is over all epochs so far",
     Miscounted.ALL_EPOCHS: "`{}` and `{}` are never reset, so the metric is a mean over all epochs",
     Miscounted.INDEX_AS_COUNT: "`{}` grows by the index of the batch and is divided by as a count",
     Miscounted.SUM_GOES_ON: (

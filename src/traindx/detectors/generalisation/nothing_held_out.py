@@ -11,8 +11,9 @@ def check(run: Run) -> Findings:
     ## What it detects
     A loader of held-out data over something that is empty whatever the data are: a list that is
     chosen by a comparison that is never true, of a text with a number or with a member of an
-    `Enum`, a slice that begins where the rows end; or fewer rows than a batch has, with
-    `drop_last=True`.
+    `Enum`, a slice that begins where the rows end; fewer rows than a batch has, with
+    `drop_last=True` or in a loop over whole batches. Rows are counted through splits, slices and
+    the data sets of scikit-learn and torchvision.
 
     ## Why it matters
     Nothing is validated, and the score is 0, NaN or a crash; what was to be held out is trained on.
@@ -24,13 +25,12 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     A list that is filled out of sight is left alone.
     """
-    for found in each_place(run, empty_feeds, lambda found: node_of(found.feed.loader)):
-        loader = found.feed.loader
+    for found in each_place(run, empty_feeds, lambda found: node_of(found.at)):
         yield finding(
-            f"`{found.feed.name}` gives no batch: {found.reason}",
-            (shown(found.feed.dataset, loader), found.reason),
-            (loader, "it is read here"),
-            at=loader,
+            f"`{found.name}` gives no batch: {found.reason}",
+            (shown(found.data, found.at), found.reason),
+            (found.at, "it is read here"),
+            at=found.at,
         )
 
 
@@ -77,6 +77,12 @@ FIRES = {
     "a slice behind the last row": _program("cut = len(rows)\ntrain, val = rows[:cut], rows[cut:]"),
     "fewer rows than a batch": _program(
         "train, val = torch.utils.data.random_split(rows, [95, 5])", ", drop_last=True"
+    ),
+    "a share of a small set, in whole batches": _program(
+        "from sklearn.datasets import load_wine\n"
+        "rows = load_wine().data\nn_val = len(rows) // 25\n"
+        "train, val = rows[n_val:], rows[:n_val]",
+        ", drop_last=True",
     ),
     "texts of a CSV file in a set of numbers": _program(_LISTS.format(id='r["patient"]')),
     "in a loop": _program("""

@@ -1,5 +1,5 @@
 from traindx.analysis.program.training.claims import each_place, finding, source_text
-from traindx.analysis.program.training.overlap_scores import halved_overlaps
+from traindx.analysis.program.training.overlap_scores import halved_overlaps, lopsided_unions
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
@@ -11,7 +11,8 @@ def check(run: Run) -> Findings:
     ## What it detects
     A count of where predictions and labels agree, divided by the count of the predictions plus that
     of the labels, or the diagonal of a confusion matrix by the sums of its rows and columns,
-    without taking the overlap off the sum (IoU) and without doubling it (Dice).
+    without taking the overlap off the sum (IoU) and without doubling it (Dice). Also a union that
+    adds the rows, or the columns, of the matrix twice.
 
     ## Why it matters
     The value of a perfect prediction is 0.5. Models are compared and stopped by a number that means
@@ -26,6 +27,11 @@ def check(run: Run) -> Findings:
     for event in each_place(run, halved_overlaps, lambda found: found.node):
         yield finding(
             "The overlap is divided by the sum of both areas: a perfect prediction scores 0.5",
+            (event, f"`{source_text(event)}`"),
+        )
+    for event in each_place(run, lopsided_unions, lambda found: found.node):
+        yield finding(
+            "The union adds one sum of the confusion matrix twice: rows and columns are meant",
             (event, f"`{source_text(event)}`"),
         )
 

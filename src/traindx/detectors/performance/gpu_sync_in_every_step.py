@@ -16,7 +16,8 @@ def check(run: Run) -> Findings:
     In every turn of the loop over batches: `torch.cuda.empty_cache()` or `synchronize()`, a value
     read back with `.item()`, `.cpu()` or `float()` for each parameter or sample, a number that the
     forward pass reads back of what was only just moved to the device (the longest length of a
-    batch), or three and more values read back, in code for CUDA; in the loop or in what it calls.
+    batch), or three and more values read back, as by a condition on a tensor, in code for CUDA; in
+    the loop or in what it calls.
 
     ## Why it matters
     The host may run ahead of the device and hide its own work. Every read waits until the device
@@ -95,6 +96,12 @@ FIRES = {
     "a length that is moved and read back": _lengths(),
     "a length that was moved before": _lengths(
         "lengths.max().item()", "lengths = lengths.to('cuda')", "lengths"
+    ),
+    "a branch on every weight": _loop(
+        "for p in model.parameters():\n        if p.abs().max() > 1e4: raise ValueError"
+    ),
+    "by force where there is a GPU": _loop(
+        'if device.type == "cuda":\n        torch.cuda.synchronize(device)'
     ),
     "the cache is emptied": _loop("torch.cuda.empty_cache()"),
     "three reads": _loop(_THREE),

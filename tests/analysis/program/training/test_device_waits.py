@@ -32,6 +32,20 @@ for i, (x, y) in enumerate(loader):
         ("for s in states:\n        env.step(model(s).argmax().item())", (0, 0, False)),
         ("if i % 50 == 0:\n        print(loss.item())", (0, 0, False)),
         (
+            "for p in model.parameters():\n        if p.abs().max() > 9 or p.grad.isnan().any():"
+            "\n            raise ValueError",
+            (0, 0, True),
+        ),
+        ('if device.type == "cuda":\n        torch.cuda.synchronize(device)', (1, 0, False)),
+        ("if torch.cuda.is_available():\n        torch.cuda.synchronize()", (1, 0, False)),
+        ("if profile:\n        torch.cuda.synchronize()", (0, 0, False)),
+        ('if device.type == "cpu":\n        torch.cuda.synchronize()', (0, 0, False)),
+        ("for p in model.parameters():\n        big = p.abs().max() > 9", (0, 0, False)),
+        (
+            "for p in model.parameters():\n        if p.grad is None or p.dim() > 1: pass",
+            (0, 0, False),
+        ),
+        (
             "ok = all(p.grad.isfinite().all().item() for p in model.parameters())\n"
             "    if ok:\n        optimizer.step()",
             (0, 0, False),

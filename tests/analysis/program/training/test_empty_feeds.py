@@ -36,3 +36,37 @@ with torch.no_grad():
 def test_loaders_without_a_batch(split: str, more: str, reasons: list[str]) -> None:
     (story,) = program_of(script(PROGRAM, split=split, more=more)).stories
     assert [found.reason for found in empty_feeds(story)] == reasons
+
+
+PASSES = """
+import numpy as np
+import torch
+from sklearn.datasets import load_iris
+X, y = load_iris(return_X_y=True)
+order = np.random.permutation(len(X))
+{split}
+x_val = torch.tensor(X[val], dtype=torch.float32)
+model = torch.nn.Linear(4, 3)
+model.eval()
+with torch.no_grad():
+    for i in {turns}:
+        print(model(x_val[i * 32:(i + 1) * 32]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("split", "turns", "reasons"),
+    [
+        ("val = order[130:]", "range(len(x_val) // 32)", ["its range has no turn"]),
+        ("val = order[130:]", "range(0, len(x_val) - 32, 32)", ["its range has no turn"]),
+        ("train, val = order[:150], order[150:]", "range(5)", ["no row is left for it"]),
+        ("n_val = int(0.005 * len(X))\nval = order[:n_val]", "range(5)", ["no row is left for it"]),
+        ("val = order[130:]", "range(math.ceil(len(x_val) / 32))", []),
+        ("val = order[110:]", "range(len(x_val) // 32)", []),
+        ("n_val = 0\nval = order[:n_val]", "range(5)", []),
+        ("val = order[n:]", "range(len(x_val) // 32)", []),
+    ],
+)
+def test_loops_without_a_turn(split: str, turns: str, reasons: list[str]) -> None:
+    (story,) = program_of(script(PASSES, split=split, turns=turns)).stories
+    assert [found.reason for found in empty_feeds(story)] == reasons

@@ -17,6 +17,10 @@ from traindx.examples import make_run
         ("sorted(Path(root).iterdir(), key=number)", FileOrder.BY_KEY),
         ("natsort.natsorted(glob.glob('*.png'))", FileOrder.BY_KEY),
         ("list(Path(root).glob('*.png'))", FileOrder.NONE),
+        (
+            "sorted(csv.DictReader(open('labels.csv')), key=lambda r: int(r['id'][1:]))",
+            FileOrder.BY_KEY,
+        ),
         ("[int(row[1]) for row in csv.reader(open('labels.csv'))]", FileOrder.ROWS),
     ],
 )

@@ -40,3 +40,51 @@ with torch.no_grad():
 """
     story = program_of(make_run(sources={"t.py": text})).stories[0]
     assert bool(list(kept_outputs(story))) is is_kept
+
+
+SCORES = """
+import lightning as L
+import torch
+from torch import nn
+
+class Net(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.out, self.kept = nn.Conv3d(1, 3, 1), []
+
+    def training_step(self, batch, i):
+        return nn.functional.cross_entropy(self.out(batch[0]), batch[1])
+
+    def validation_step(self, batch, i):
+        x, y = batch
+        p = self.out(x).softmax(1)
+        {keep}
+
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.parameters())
+
+trainer = L.Trainer(max_epochs=2{more})
+trainer.fit(Net(), train_loader, val_loader)
+"""
+
+
+@pytest.mark.parametrize(
+    ("keep", "more", "is_kept"),
+    [
+        ("self.kept.append((p, y))", "", True),
+        ("self.kept.append({'p': p.detach(), 'y': y})", "", False),  # not followed
+        (
+            "q = p + self.out(x.flip(2)).flip(2).softmax(1)\n        self.kept.append(q / 2)",
+            "",
+            True,
+        ),
+        ("self.kept.append((p.argmax(1), y))", "", False),
+        ("self.kept.append((p.cpu(), y))", "", False),
+        ("self.kept.append(p.mean())", "", False),
+        ("self.kept.append((p, y))", ", accelerator='cpu'", False),
+    ],
+)
+def test_outputs_that_a_module_keeps(keep: str, more: str, is_kept: bool) -> None:
+    text = SCORES.replace("{keep}", keep).replace("{more}", more)
+    story = program_of(make_run(sources={"t.py": text})).stories[0]
+    assert bool(list(kept_outputs(story))) is is_kept

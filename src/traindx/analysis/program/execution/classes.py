@@ -49,6 +49,16 @@ def class_of(value: Value) -> Value | None:
     return External(value.maker) if isinstance(value, Result) and is_layer(value) else None
 
 
+HOMES = {"torch.nn": "module", "torch.optim": "optimizer", "torch.optim.lr_scheduler": "schedule"}
+BASES = {
+    MODULE: "module",
+    "torch.optim.Optimizer": "optimizer",
+    "torch.optim.optimizer.Optimizer": "optimizer",
+    "torch.optim.lr_scheduler.LRScheduler": "schedule",
+    "torch.optim.lr_scheduler._LRScheduler": "schedule",
+}
+
+
 def is_layer(value: Value) -> bool:
     """Tell whether a class of torch was called for a value in sight."""
     if not isinstance(value, Result) or value.receiver is not None:
@@ -137,9 +147,15 @@ def is_instance(
     m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
 ) -> Value | None:
     """`isinstance(x, A)`, also with several classes."""
-    if len(args) != 2 or not isinstance(args[0], (Instance, Result)):
+    if len(args) != 2:
         return None
     wanted = args[1].members if isinstance(args[1], Items) else [args[1]]
+    bases = [BASES.get(w.name) if isinstance(w, External) else None for w in wanted]
+    family = _family(args[0])
+    if family and bases and None not in bases:
+        return Known(family in bases)
+    if not isinstance(args[0], (Instance, Result)):
+        return None
     if isinstance(args[0], Result):
         return _is_layer_of(args[0], wanted)
     own = {cls.node for cls in args[0].cls.lineage()}
@@ -150,6 +166,18 @@ def is_instance(
         return Known(True)
     is_plain = set(args[0].cls.foreign) == {MODULE}
     return Known(False) if all(_is_other(w, is_plain) for w in wanted) else None
+
+
+def _family(value: Value) -> str:
+    """Return whether a value is a module, an optimizer, a schedule or surely none; else nothing."""
+    if isinstance(value, (Known, Items, Table)):
+        return "none"
+    if not isinstance(value, Result) or value.receiver is not None:
+        return ""
+    home, _, last = value.maker.rpartition(".")
+    if home in HOMES:
+        return HOMES[home] if last[:1].isupper() else ""
+    return "none" if home in ("operator", "pathlib", "numpy") else ""
 
 
 def _is_other(cls: Value, is_plain_module: bool) -> bool:

@@ -407,12 +407,19 @@ def _comprehension(
 ) -> Value:
     found: list[Value] = []
     inner = Scope(scope.module, {}, scope, scope.function, scope.bound, scope.owner)
-    whole = rounds(m, node.generators, inner, lambda: found.append(evaluate(m, node.elt, inner)))
+    over: list[Value] = []
+    whole = rounds(
+        m, node.generators, inner, lambda: found.append(evaluate(m, node.elt, inner)), over
+    )
     if isinstance(node, ast.SetComp):
         is_known = all(isinstance(member, Known) for member in found)
         return iteration.items_of(found, "set", is_whole=whole and is_known)
     kind = iteration.ONE_PASS if isinstance(node, ast.GeneratorExp) else "list"
-    return iteration.items_of(found, kind, is_whole=whole)
+    made = iteration.items_of(found, kind, is_whole=whole)
+    first, *rest = node.generators
+    if not whole and not rest and not first.ifs:
+        made.over = over[0]
+    return made
 
 
 def _dict_comprehension(m: Machine, node: ast.DictComp, scope: Scope) -> Value:
@@ -429,14 +436,17 @@ def _dict_comprehension(m: Machine, node: ast.DictComp, scope: Scope) -> Value:
 
 
 def rounds(
-    m: Machine, generators: list[ast.comprehension], scope: Scope, made: Callable[[], None]
-) -> bool:
-    """Run what a comprehension does; tell whether every round of it was run."""
+    m: Machine, generators: list[ast.comprehension], scope: Scope, made: Callable[[], None],
+    goes_over: list[Value] | None = None,
+) -> bool:  # fmt: skip
+    """Run what a comprehension does, and note what it goes over; tell whether all of it was run."""
     if not generators:
         made()
         return True
     first, *rest = generators
     over = evaluate(m, first.iter, scope)
+    if goes_over is not None:
+        goes_over.append(over)
     loop = LoopRun(Site(scope.module, first.target), over)
     over = parameter_names.pairs_of(m, over) or over
     whole = True

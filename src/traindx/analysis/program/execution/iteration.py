@@ -14,7 +14,7 @@ from traindx.analysis.program.execution import (
     names,
 )
 from traindx.analysis.program.execution.events import LoopRun
-from traindx.analysis.program.execution.machine import TURNS, BlockEnd
+from traindx.analysis.program.execution.machine import MISSING, TURNS, BlockEnd
 from traindx.analysis.program.execution.values import (
     MAX_OPTIONS,
     Choice,
@@ -383,6 +383,23 @@ def append(m: Machine, owner: Items, value: Value) -> None:
     if m.is_repeated(owner.born):
         owner.is_whole = False
     m.write(owner.fields, _next_index(owner), value)
+
+
+def remove(m: Machine, owner: Items, place: Value) -> None:
+    """Take a member out of a list whose members are all known; of others one stands for many."""
+    held = sorted(k for k in owner.fields if isinstance(k, int))
+    is_known = owner.is_whole and not owner.ahead and len(held) == len(owner.fields)
+    index = place.value if isinstance(place, Known) and type(place.value) is int else None
+    if not is_known or index is None or not -len(held) <= index < len(held):
+        return
+    if m.is_repeated(owner.born):
+        owner.is_whole = False
+        return
+    rest = [owner.fields[k] for k in held]
+    del rest[index]
+    for key, value in zip(held, rest, strict=False):
+        m.write(owner.fields, key, value)
+    m.write(owner.fields, held[-1], MISSING)
 
 
 def _next_index(owner: Items) -> int:

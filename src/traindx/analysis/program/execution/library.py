@@ -568,7 +568,10 @@ def _list_method(m: Machine, owner: Items, name: str, args: Sequence[Value]) -> 
     if name == "copy":
         return iteration.items_of(owner.members, owner.kind, is_whole=owner.is_whole)
     if name in ("pop", "popleft") and owner.fields:
-        return iteration.get_item(m, owner, args[0] if args else Known(-1))
+        place = Known(0) if name == "popleft" else args[0] if args else Known(-1)
+        taken = iteration.get_item(m, owner, place)
+        iteration.remove(m, owner, place)
+        return taken
     return None
 
 

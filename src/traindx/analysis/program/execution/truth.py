@@ -13,6 +13,7 @@ from traindx.analysis.program.execution.values import (
     Items,
     Known,
     Method,
+    Part,
     PartialCall,
     Result,
     Table,
@@ -24,7 +25,22 @@ DTYPES = {"half": "float16", "float": "float32", "double": "float64", "long": "i
           "int": "int32", "short": "int16"}  # fmt: skip
 ALWAYS_TRUE = ("torch.optim.", "torch.amp.")  # objects without a length
 TENSOR_METHODS = frozenset({".detach", ".clone", ".mean", ".sum", ".item", ".cpu", ".float",
-                            ".softmax", ".squeeze", ".view"})  # fmt: skip
+                            ".softmax", ".squeeze", ".view", ".to", ".cuda", ".long", ".reshape",
+                            ".unsqueeze", ".flatten", ".transpose", ".permute", ".argmax",
+                            ".contiguous", ".bool", ".int", ".repeat", ".astype",
+                            ".numpy", ".double", ".half", ".expand"})  # fmt: skip
+# functions of torch's own that make a tensor; the rest of its first level sets or asks something
+TENSORS = frozenset(
+    f"{home}.{name}"
+    for home in ("torch", "numpy")
+    for name in ("stack", "cat", "concat", "concatenate", "tensor", "as_tensor", "array", "asarray",
+                 "zeros", "ones", "full", "empty", "eye", "arange", "linspace", "rand", "randn",
+                 "randint", "randperm", "zeros_like", "ones_like", "rand_like", "randn_like",
+                 "full_like", "from_numpy", "where", "exp", "log", "sin", "cos", "tanh", "abs",
+                 "sigmoid", "relu", "softmax", "matmul", "einsum", "clamp", "clip", "mean", "sum",
+                 "flatten", "roll", "flip", "bernoulli", "normal", "triu", "tril")
+)  # fmt: skip
+LOADER = "torch.utils.data.DataLoader"
 SIZED = ("__len__", "__bool__")
 
 
@@ -55,7 +71,19 @@ def is_none(value: Value) -> bool | None:
     if isinstance(value, Choice):
         found = {is_none(o) for o in value.options}
         return found.pop() if len(found) == 1 else None
-    return None
+    return False if _is_of_batch(value) else None
+
+
+def _is_of_batch(value: Value) -> bool:
+    """Tell whether a value is a part of a batch that torch stacks itself: None is refused there."""
+    row = value.of if isinstance(value, Part) and isinstance(value.key, int) else None
+    drawn = row.args[0] if isinstance(row, Result) and row.maker == "builtins.next" else None
+    while (
+        isinstance(drawn, Result) and drawn.maker in ("builtins.iter", "tqdm.tqdm") and drawn.args
+    ):
+        drawn = drawn.args[0]
+    is_loader = isinstance(drawn, Result) and drawn.maker.startswith(LOADER)
+    return is_loader and not {"collate_fn", "**"} & drawn.kwargs.keys()  # type: ignore[union-attr]
 
 
 def _is_computed(value: Value) -> bool:
@@ -66,7 +94,7 @@ def _is_computed(value: Value) -> bool:
     if value.maker == "()":
         return isinstance(layer, Result) and layer.maker.startswith("torch.nn.")
     is_known = value.maker in TENSOR_METHODS and layer is not None and _is_computed(layer)
-    return is_known or value.maker.startswith("torch.nn.functional.")
+    return is_known or value.maker.startswith("torch.nn.functional.") or value.maker in TENSORS
 
 
 def is_recorded(value: Value) -> bool | None:

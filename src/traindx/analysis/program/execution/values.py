@@ -220,6 +220,7 @@ class Items(Value):
     is_whole: bool = True
     born: tuple[object, ...] = ()  # the turns of loops in which it was made
     ahead: int = 0  # members of one that is not whole which stand first, in their places
+    over: Value | None = None  # what a comprehension has one member for each of
 
     @property
     def members(self) -> list[Value]:

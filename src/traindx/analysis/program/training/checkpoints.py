@@ -31,6 +31,7 @@ from traindx.analysis.program.execution.values import (
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.kinds import Kind, words_of
 from traindx.analysis.program.training.phases import Loop, is_every_turn, loop_of, loops_of
+from traindx.analysis.program.training.settings import constants_of
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Program, Story
@@ -252,8 +253,19 @@ def written_files(program: Program, story: Story, read: Value) -> list[Deed]:
     """Return what writes the file that is read, by its path; empty where nothing in sight does."""
     if not isinstance(read, Result) or not any(d.event.result is read for d in story.does(Do.LOAD)):
         return []
-    written = {d.event.node: d for s in program.stories for d in s.does(Do.SAVE)}
-    return [d for d in written.values() if is_same_file(d.event, read)]
+    written = {d.event.node: (s, d) for s in program.stories for d in s.does(Do.SAVE)}
+    return [
+        d for s, d in written.values()
+        if is_same_file(d.event, read) or _is_same_default(s, d.event, story, read)
+    ]  # fmt: skip
+
+
+def _is_same_default(home: Story, save: ProgramEvent, story: Story, read: Result) -> bool:
+    """Tell whether the path of a file is another's where nobody gives one at the command line."""
+    given = read.args[0] if read.args else None
+    paths = (constants_of(home, save.argument("f", 1)), constants_of(story, given))
+    known = [{p for p in some if isinstance(p, str)} for some in paths]
+    return bool(known[0] & known[1])
 
 
 def is_same_file(save: ProgramEvent, read: Result) -> bool:

@@ -380,7 +380,7 @@ def disturbed_input(example: Example) -> Value | None:
     paired = [_paired_transform(v) for v in origins(given)]
     if any(v is not None for v in paired):
         return next(v for v in paired if v is not None)
-    fresh = {id(e.result) for e in draws_in(example.events)} - _seeded(example.events)
+    fresh = {id(e.result) for e in draws_in(example.events)} - seeded_draws(example.events)
     taken = [v for v in origins(given) if is_stored_item(v)]
     for target in wanted:
         if any(id(v) in fresh or any(is_same(v, t) for t in taken) for v in origins(target)):
@@ -402,7 +402,7 @@ def _paired_transform(value: Value) -> Value | None:
     return next(found, None)
 
 
-def _seeded(events: tuple[ProgramEvent, ...]) -> set[int]:
+def seeded_draws(events: tuple[ProgramEvent, ...]) -> set[int]:
     """The draws that the index of the example seeds: they are the same in every epoch."""
     seeds = (e for e in events if e.name.rsplit(".", 1)[-1] in SEEDS and e.receiver is None)
     is_all = any(is_index(v) for e in seeds for a in e.args for v in origins(a, 60))

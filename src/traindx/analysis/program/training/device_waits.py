@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.events import Guard, ProgramEvent
 from traindx.analysis.program.execution.library import LISTINGS
 from traindx.analysis.program.execution.values import (
     Answer,
@@ -15,6 +16,7 @@ from traindx.analysis.program.execution.values import (
     Part,
     Result,
     Value,
+    constant,
     origins,
 )
 from traindx.analysis.program.training.acts import Deed, Do
@@ -32,7 +34,8 @@ FORCED = {"torch.cuda.empty_cache": "empties the cache of the device",
 READS = (".item", ".cpu", ".numpy", ".tolist")
 NUMBERS = (".item", ".tolist")
 CONVERTS = ("builtins.float", "builtins.int")  # of a tensor, they read it back
-
+DECIDES = frozenset({"operator.gt", "operator.lt", "operator.ge", "operator.le", "operator.eq",
+                     "operator.ne", ".any", ".all", "torch.any", "torch.all"})  # fmt: skip
 
 MOVES = ("to", "cuda")
 NO_TENSORS = (*READS, ".numel", ".nelement", ".size", ".dim", ".element_size", "()")
@@ -85,9 +88,43 @@ def read_by(story: Story, event: ProgramEvent) -> Value | None:
     """Return the tensor that an event reads back: `x.item()`, `float(x)`; None where it is none."""
     if event.name in READS and not event.args:
         return event.receiver
+    if _decides_a_branch(event):
+        return _on_device(story, event)
     given = event.args[0] if event.name in CONVERTS and len(event.args) == 1 else None
     is_placed = given is not None and (story.places.of(given) is not None or _is_of_weights(given))
     return given if is_placed or is_tensor(story, given) is Answer.YES else None
+
+
+def _decides_a_branch(event: ProgramEvent) -> bool:
+    """Tell whether a comparison, `.any()` or `.all()` is what an `if` asks: Python reads it."""
+    if event.name not in DECIDES or event.module is None:
+        return False
+    statement = event.statement
+    test = getattr(statement, "test", None)
+    return isinstance(statement, (ast.If, ast.While, ast.Assert)) and any(
+        part is event.node for part in _asked(test)
+    )
+
+
+def _asked(test: ast.AST | None) -> Iterator[ast.AST]:
+    """Yield the parts of a condition whose truth is asked one by one."""
+    if isinstance(test, ast.BoolOp):
+        for value in test.values:
+            yield from _asked(value)
+    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from _asked(test.operand)
+    elif test is not None:
+        yield test
+
+
+def _on_device(story: Story, event: ProgramEvent) -> Value | None:
+    """Return the tensor that a comparison is of, where it is on the device for certain."""
+    for given in (event.receiver, *event.args[:2]):
+        if given is None or isinstance(given, Known):
+            continue
+        if _is_of_weights(given) or story.places.of(given) is TensorPlace.ACCELERATOR:
+            return given
+    return None
 
 
 def _is_of_weights(value: Value) -> bool:
@@ -122,10 +159,29 @@ def _had_before(story: Story, read: ProgramEvent) -> bool:
 
 
 def _unguarded(event: ProgramEvent) -> ProgramEvent:
-    """Return an event without the conditions that something is there: `if p.grad is not None`."""
+    """Return an event without conditions that something, or a GPU, is there."""
     tests = ("operator.is", "operator.is_not")
-    kept = (g for g in event.guards if not isinstance(g.test, Result) or g.test.maker not in tests)
+    kept = (
+        g for g in event.guards
+        if not (isinstance(g.test, Result) and g.test.maker in tests) and not _asks_device(g)
+    )  # fmt: skip
     return replace(event, guards=tuple(kept))
+
+
+def _asks_device(guard: Guard) -> bool:
+    """Tell whether a condition holds wherever there is a GPU: `device.type == "cuda"`."""
+    test, holds = guard.test, guard.holds
+    if isinstance(test, Result) and test.maker == "operator.not":
+        test, holds = test.args[0], not holds
+    if isinstance(test, Result) and test.maker == "torch.cuda.is_available":
+        return holds
+    if isinstance(test, Part) and test.key == "is_cuda":
+        return holds
+    if not isinstance(test, Result) or test.maker not in ("operator.eq", "operator.ne"):
+        return False
+    wanted = holds is (test.maker == "operator.eq")
+    named = {constant(v) for v in test.args if isinstance(v, Known)}
+    return ("cuda" in named and wanted) or ("cpu" in named and not wanted)
 
 
 def _is_read_before(event: ProgramEvent) -> bool:

@@ -28,7 +28,9 @@ STATISTICS = frozenset({"mean", "median", "sum", "nanmean", "average"})
 BY_NAME = (".transform", ".agg", ".aggregate")
 TESTS = frozenset({"eq", "isin", "ge", "gt", "le", "lt"})
 FAR = 4000
-VIEWS = ("values", "array")
+VIEWS = ("values", "array", "iloc", "loc")
+SAME_ROWS = frozenset({".reset_index", ".copy", ".to_numpy", ".astype", ".set_index"})
+ROWS = frozenset({".sample", ".query", ".head", ".tail", ".drop", ".take"})  # some of the rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +102,8 @@ def _step(value: Value) -> tuple[Value, bool, object] | None:
         return made, False, None if value.key in VIEWS else value.key
     if isinstance(value, Part):
         return value.of, False, None if value.key in VIEWS else value.key
+    if isinstance(value, Result) and value.receiver is not None and value.maker in SAME_ROWS | ROWS:
+        return value.receiver, value.maker in ROWS, None
     if isinstance(value, Result) and value.maker == "operator.getitem":
         key = constant(value.args[1])
         is_name, is_one = isinstance(key, str), is_index(value.args[1])
@@ -138,8 +142,10 @@ def _is_of_targets(value: Result, uncut: _Uncut) -> bool:
         weights = operation.settings.get("weights") or (operation.operands[1:2] or (None,))[0]
         return weights is not None and id(whole_tensor(weights)) in uncut.values
     if value.maker in BY_NAME:
-        asked = constant(value.args[0]) if value.args else None
-        return asked in STATISTICS and _is_grouped(first, uncut)
+        given = [*value.args[:1], *value.kwargs.values()]
+        asked = [m for v in given for m in (v.inputs if isinstance(v, Items) else [v])]
+        is_asked = any(constant(v) in STATISTICS for v in asked)
+        return is_asked and _is_grouped(first, uncut)
     return name in STATISTICS and (_is_grouped(first, uncut) or _is_selected(first, uncut))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.examples import Example, settings_of
 from traindx.analysis.program.execution.values import (
+    FunctionValue,
     Items,
     Known,
     Result,
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 LISTINGS = frozenset({".glob", ".rglob", ".iterdir", "glob.glob", "glob.iglob", "os.listdir",
                       "os.scandir"})  # fmt: skip
+SORTS = frozenset({"builtins.sorted", ".sort"})
+PAIRS = (".train_test_split", ".TensorDataset")
 ROWS = frozenset({"csv.reader", "csv.DictReader", "pandas.read_csv", "numpy.loadtxt",
                   "numpy.genfromtxt", ".readlines", ".splitlines", ".read_text", ".read",
                   "pandas.read_table"})  # fmt: skip
@@ -77,12 +81,28 @@ def _ordered(story: Story, value: Result) -> Ordered | None:
         return Ordered(FileOrder.BY_KEY, value)
     if value.maker == "builtins.sorted" and listing_of(value) is not None:
         return Ordered(FileOrder.BY_KEY if "key" in value.kwargs else FileOrder.BY_TEXT, value)
+    if value.maker in SORTS and "key" in value.kwargs and _rows_behind(value):
+        is_number = _makes_number(value.kwargs["key"])
+        return Ordered(FileOrder.BY_KEY if is_number else FileOrder.BY_TEXT, value)
     if value.maker in LISTINGS:
         sorts = [e for e in story.index.on(value) if e.name == ".sort"]
         if any("key" in e.kwargs for e in sorts):
             return Ordered(FileOrder.BY_KEY, value)
         return Ordered(FileOrder.BY_TEXT if sorts else FileOrder.NONE, value)
     return Ordered(FileOrder.ROWS, value) if value.maker in ROWS else None
+
+
+def _rows_behind(value: Value) -> bool:
+    return any(isinstance(v, Result) and v.maker in ROWS for v in origins(value, 60))
+
+
+def _makes_number(key: Value) -> bool:
+    """Tell whether a key that rows are sorted by is a number: `lambda r: int(r["id"][1:])`."""
+    node = key.node if isinstance(key, FunctionValue) else None
+    return node is not None and any(
+        isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in ("int", "float")
+        for n in ast.walk(node)
+    )
 
 
 def listing_of(value: Value) -> Result | None:
@@ -108,7 +128,8 @@ def out_of_step(story: Story) -> Iterator[OutOfStep]:
         if is_pair and not _is_looked_up(example, value.members[1]):  # type: ignore[union-attr]
             yield from _compared(story, *value.members)  # type: ignore[union-attr]
     for event in story.events:
-        if event.name == "builtins.zip" and len(event.args) == 2:
+        is_pair = event.name == "builtins.zip" or event.name.endswith(PAIRS)
+        if is_pair and len(event.args) == 2:
             yield from _compared(story, *event.args)
 
 
@@ -128,9 +149,10 @@ def _compared(story: Story, first: Value, second: Value) -> Iterator[OutOfStep]:
     if one.value.site is None or one.value is other.value or _is_one_listing(one, other):
         return
     kinds = (one.order, other.order)
-    if FileOrder.ROWS not in kinds and one.order is not other.order:
+    is_listed = listing_of(one.value) is not None and listing_of(other.value) is not None
+    if is_listed and FileOrder.ROWS not in kinds and one.order is not other.order:
         yield OutOfStep(one, other)
-    elif kinds == (FileOrder.BY_TEXT, FileOrder.ROWS):
+    elif kinds in ((FileOrder.BY_TEXT, FileOrder.ROWS), (FileOrder.BY_TEXT, FileOrder.BY_KEY)):
         written = _numbered(story.program, one.value)
         if written is not None:
             yield OutOfStep(one, other, written)

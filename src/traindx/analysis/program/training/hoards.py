@@ -116,6 +116,7 @@ JOINS = ("torch.cat", "torch.concat", "torch.vstack")
 # what leaves a tensor as large as it is, and on its device
 AS_LARGE = (SAME_NUMBERS - {"cpu", "getitem", "select", "narrow", "gather", "index_select",
                             "masked_select"}) | {"softmax", "log_softmax", "sigmoid"}  # fmt: skip
+ADDED = frozenset({"add", "sub", "mul", "div"})  # of several passes, as their mean
 IMAGES = frozenset({"conv2d", "conv3d", "conv_transpose2d", "conv_transpose3d"})
 SCORES = ("logits", "out")  # of what models of libraries return
 
@@ -172,6 +173,9 @@ def _whole(value: Value, depth: int = 12) -> Iterator[Value]:
             yield from _whole(given, depth - 1)
     elif operation is not None and operation.name in AS_LARGE and operation.operands:
         yield from _whole(operation.operands[0], depth - 1)
+    elif operation is not None and operation.name in ADDED:
+        for operand in operation.operands:
+            yield from _whole(operand, depth - 1)
 
 
 def _gathers(value: Result) -> bool:
@@ -201,9 +205,18 @@ def _flattens(operation: Operation) -> bool:
 
 def _is_on_gpu(story: Story) -> bool:
     """Tell whether the program moves its model to a device, or lets a library do so."""
-    if any(story.kind_of(e.result).kind is Kind.ENGINE for e in story.events if e.result):
+    made = [e.result for e in story.events if e.result is not None]
+    if any(story.kind_of(v).kind is Kind.ENGINE or _trains_anywhere(v) for v in made):
         return True
     return story.program.recall(_speaks_of_gpus)
+
+
+def _trains_anywhere(value: Value) -> bool:
+    """Tell whether a value is Lightning's trainer, which takes a GPU where there is one."""
+    is_trainer = isinstance(value, Result) and value.maker.endswith((".Trainer", ".Fabric"))
+    is_known = isinstance(value, Result) and "lightning" in value.maker.lower()
+    chosen = constant(value.kwargs.get("accelerator")) if isinstance(value, Result) else None
+    return is_trainer and is_known and chosen != "cpu"
 
 
 def _speaks_of_gpus(program: Program) -> bool:

@@ -8,7 +8,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.execution.values import Part, Value, depends_on
+from traindx.analysis.program.execution.values import Part, Result, Value, depends_on, origins
 from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.averages import (
     means_over_examples,
@@ -36,10 +36,14 @@ if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Program, Story
 
 
+TALLIES = frozenset({"bincount", "confusion_matrix", "histogramdd", "histogram2d"})
+
+
 class Miscounted(Enum):
     """What is wrong with a mean."""
 
     SUM_OF_ALL_EPOCHS = auto()  # over the length of one
+    TABLE_OF_ALL_EPOCHS = auto()
     ALL_EPOCHS = auto()  # sum and count of held-out matches, both
     INDEX_AS_COUNT = auto()
     SUM_GOES_ON = auto()
@@ -129,6 +133,30 @@ def _of_all_epochs(of: _Division) -> WrongMean | None:
     return of.is_wrong(Miscounted.ALL_EPOCHS, right.name, all_.name) if goes_on else None
 
 
+def _table_of_all_epochs(of: _Division) -> WrongMean | None:
+    """A confusion matrix that held-out batches are counted into, epoch after epoch."""
+    for counter in of.known.values():
+        if len(counter.events[0].loops) < 2 or not all(map(_tallies, counter.terms)):
+            continue
+        outer, inner = counter.events[0].loops[-2], Loop(counter.story, counter.loop)
+        sums = [e.result for e in counter.events if e.result is not None]
+        is_of_it = any(depends_on(of.above, s) and depends_on(of.below, s) for s in sums)
+        is_judged = is_of_it and inner.phase is Phase.HELD_OUT
+        trains = is_judged and Loop(counter.story, outer).does(Do.STEP, Do.MANUAL_UPDATE)
+        if trains and counter.carries_over(outer):
+            return of.is_wrong(Miscounted.TABLE_OF_ALL_EPOCHS, counter.name)
+    return None
+
+
+def _tallies(value: Value) -> bool:
+    """Tell whether a table counts pairs of classes: `bincount`, `confusion_matrix`."""
+    for found in origins(value, 12):
+        name = found.maker.rsplit(".", 1)[-1] if isinstance(found, Result) else ""
+        if name in TALLIES:
+            return True
+    return False
+
+
 def _by_index(of: _Division) -> WrongMean | None:
     for counter in of.known.values():
         sums = [e.result for e in counter.events if e.result is not None]
@@ -178,5 +206,5 @@ def _per_batch(of: _Division) -> WrongMean | None:
 
 
 _QUESTIONS: tuple[Callable[[_Division], WrongMean | None], ...] = (
-    _never_reset, _of_all_epochs, _by_index, _half_reset, _left_out,
+    _never_reset, _of_all_epochs, _table_of_all_epochs, _by_index, _half_reset, _left_out,
 )  # fmt: skip

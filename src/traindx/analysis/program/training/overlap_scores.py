@@ -15,7 +15,12 @@ from traindx.analysis.program.execution.values import (
     origins,
 )
 from traindx.analysis.program.training.contents import Content, contents
-from traindx.analysis.program.training.counters import counter_of, counters, quotients
+from traindx.analysis.program.training.counters import (
+    counter_of,
+    counters,
+    factors,
+    quotients,
+)
 from traindx.analysis.program.training.gradients import runs_behind
 from traindx.analysis.program.training.graphs import feeds_backward
 from traindx.analysis.program.training.operations import Operation, operation_of
@@ -147,9 +152,38 @@ def _is_of_matrix(above: Value, below: Value) -> bool:
     if operation.name != "add" or len(sums) != 2 or any(s is None or s.name != "sum" for s in sums):
         return False
     known = [s for s in sums if s is not None]
-    axes = {constant(next(iter((*s.operands[1:], *s.settings.values())), None)) for s in known}
+    axes = {_axis(s) for s in known}
     is_one = all(is_same(s.operands[0], diagonal.operands[0]) for s in known)
     return is_one and axes in ({0, 1}, {0, -1}, {-2, -1})
+
+
+def lopsided_unions(story: Story) -> Iterator[ProgramEvent]:
+    """Yield where the diagonal of a confusion matrix is divided by one of its sums, twice."""
+    for event, above, below in quotients(story):
+        diagonal = _diagonal(above)
+        added = _plain(below)[1]
+        if added is not None and added.name == "sub" and added.operands:
+            added = _plain(added.operands[0])[1]
+        if diagonal is None or added is None or added.name != "add":
+            continue
+        sums = [_plain(v)[1] for v in added.operands]
+        known = [s for s in sums if s is not None and s.name == "sum" and _axis(s) is not None]
+        is_one = all(is_same(s.operands[0], diagonal.operands[0]) for s in known)
+        if len(known) == len(sums) == 2 and is_one and len({_axis(s) for s in known}) == 1:
+            yield event
+
+
+def _diagonal(value: Value) -> Operation | None:
+    """Return the diagonal of a matrix that a count is, once or twice."""
+    for factor in factors(value):
+        operation = _plain(factor)[1]
+        if operation is not None and operation.name in DIAGONALS:
+            return operation
+    return None
+
+
+def _axis(summed: Operation) -> object:
+    return constant(next(iter((*summed.operands[1:], *summed.settings.values())), None))
 
 
 def _is_of_both(above: Value, below: Value) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -21,6 +21,7 @@ from traindx.analysis.program.execution.values import (
     Value,
     constant,
     depends_on,
+    options_of,
     origins,
 )
 from traindx.analysis.program.syntax import Function
@@ -332,7 +333,7 @@ def _training_passes(story: Story) -> list[tuple[ProgramEvent, Deed]]:
     calls = [e for e in story.events if e.result is not None and e.loops
              and e.gradients is not Answer.NO
              and (id(e) in passes or (not e.is_own and handed_models(story, e)))]  # fmt: skip
-    made = {id(e.result): e for e in calls}
+    made = {id(v): e for e in calls for v in _returned(e)}
     for backward in story.does(Do.BACKWARD) if calls else ():
         if backward.subject is None:
             continue
@@ -340,6 +341,14 @@ def _training_passes(story: Story) -> list[tuple[ProgramEvent, Deed]]:
             if id(value) in made and not is_cut(value):
                 found.append((made[id(value)], backward))
     return found
+
+
+def _returned(call: ProgramEvent) -> Iterator[Value]:
+    """Yield what a call returns, of a tuple its members too: `return logits, loss`."""
+    for option in [] if call.result is None else options_of(call.result):
+        yield option
+        if isinstance(option, Items) and option.kind == "tuple" and call.is_own:
+            yield from (v for v in option.members if not any(v is a for a in call.args))
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,7 @@ from traindx.analysis.program.training.data import (
     random_transform,
     split_from,
 )
+from traindx.analysis.program.training.disturbed_batches import disturbed_batch
 from traindx.analysis.program.training.kinds import names_of
 from traindx.analysis.program.training.phases import phase_word
 
@@ -64,6 +65,8 @@ def _loaded(story: Story) -> Iterator[RandomData]:
         if feed.role is not Role.HELD_OUT or any(map(_speaks_of_tta, held)):
             continue
         found = None if feed.example is None else disturbed_input(feed.example)
+        if found is None and feed.example is not None:
+            found = disturbed_batch(feed.example)
         found = _split_transform(story, feed) if found is None else found
         if found is None or found.site is None:
             continue

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.iteration import NUMBERED
 from traindx.analysis.program.execution.values import (
     Answer,
+    Instance,
     Part,
     Result,
     Value,
@@ -73,6 +74,50 @@ def restarted_counts(story: Story) -> Iterator[RestartedCount]:
         for checkpoint in checkpoints:
             if _is_counted_anew(story, event, checkpoint.value):
                 yield RestartedCount(checkpoint, event)
+
+
+@dataclass(frozen=True, eq=False)
+class OverwrittenPosition:
+    """A position in the data that is restored, and set to its start before the data are read."""
+
+    restored: ProgramEvent
+    overwritten: ProgramEvent
+    name: str
+
+
+def overwritten_positions(story: Story) -> Iterator[OverwrittenPosition]:
+    """Yield the attributes of samplers and datasets that lose what a checkpoint restored."""
+    stores = [e for e in story.events if e.act is EventForm.STORE and e.name.isidentifier()]
+    for checkpoint in loads(story):
+        restored = {(id(e.receiver), e.name): e for e in stores
+                    if e.args and depends_on(e.args[0], checkpoint.value)}  # fmt: skip
+        for event in stores if restored else ():
+            first = restored.get((id(event.receiver), event.name))
+            is_start = bool(event.args) and constant(event.args[0]) == 0
+            if first is None or not is_start or event.order < first.order:
+                continue
+            is_sure = all(g in first.guards for g in event.guards)
+            if is_sure and _decides_order(story, event) and _is_at_epoch(story, event, first):
+                yield OverwrittenPosition(first, event, event.name)
+
+
+def _decides_order(story: Story, event: ProgramEvent) -> bool:
+    """Tell whether an object that is written to hands out examples, or their order."""
+    owner = event.receiver
+    bases = owner.cls.foreign if isinstance(owner, Instance) else ()
+    if not any(base.endswith(("Sampler", "Dataset")) for base in bases):
+        return False
+    return any(owner in (f.sampler, f.dataset) for f in feeds(story))
+
+
+def _is_at_epoch(story: Story, event: ProgramEvent, first: ProgramEvent) -> bool:
+    """Tell whether it is written in the first turn of a training loop, before its batches."""
+    steps = [d.event for d in story.does(Do.STEP)]
+    turns = [t for t in event.turns if t not in first.turns]
+    around = [t.loop.site.node for t in turns]
+    return len(turns) == 1 and turns[0].number == 0 and any(
+        around[0] in [r.site.node for r in s.loops] and s.order > event.order for s in steps
+    )  # fmt: skip
 
 
 def _is_counted_anew(story: Story, event: ProgramEvent, checkpoint: Value) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.execution.values import Answer, Known, Result, Value, constant
+from traindx.analysis.program.execution.values import Answer, Known, Part, Result, Value, constant
 from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.data import feeds, is_draw
 from traindx.analysis.program.training.loaders import generator_behind
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 COPIES = frozenset({"numpy.random.permutation", "random.sample", "sklearn.utils.shuffle"})
 OF_GENERATORS = frozenset({".permutation", ".sample", ".permuted"})
+ORDERS = frozenset({"randperm", "permutation"})
 TABLES = ("pandas.",)
 LIBRARY_DATA = ("datasets.",)
 
@@ -27,6 +28,51 @@ def dropped_shuffles(story: Story) -> Iterator[ProgramEvent]:
     for event in story.events:
         if event.is_dropped and not event.is_own and not event.is_tried and _copies(event):
             yield event
+
+
+def unread_orders(story: Story) -> Iterator[ProgramEvent]:
+    """Yield the permutations that are drawn in a loop that trains, and in no case read.
+
+    Their length may be asked, and pieces of them cut that nothing reads either.
+    """
+    steps = [d.event for d in story.does(Do.STEP, Do.MANUAL_UPDATE) if d.event.loops]
+    for event in story.events if steps and not any(_is_shuffled_later(story)) else ():
+        last = event.name.rsplit(".", 1)[-1]
+        if last not in ORDERS or event.is_dropped or event.result is None or not event.args:
+            continue
+        around = {run.site.node for run in event.loops}
+        trains = any(around & {run.site.node for run in s.loops} for s in steps)
+        if trains and is_draw(event.result) and not _is_read(story, event.result):
+            yield event
+
+
+def _is_read(story: Story, order: Value, depth: int = 4) -> bool:
+    """Tell whether anything takes a value for more than its length."""
+    if depth == 0 or story.escapes(order) is Answer.YES:
+        return True
+    taken = [e for e in story.events if _takes(e, order)]
+    held = [v for v in story.values if v is not order and any(i is order for i in v.inputs)]
+    known = {id(e.result) for e in taken}
+    if any(id(v) not in known and not _measures(v) for v in held):
+        return True  # a list or object has it, or a loop goes over it
+    for event in taken:
+        is_piece = event.name == "operator.getitem" and event.args[0] is order
+        if _measures(event.result) or (event.is_own and event.name == "print"):
+            continue
+        if not is_piece or event.result is None or _is_read(story, event.result, depth - 1):
+            return True
+    return any(run.over is order for e in story.events for run in e.loops)
+
+
+def _takes(event: ProgramEvent, value: Value) -> bool:
+    given = (event.receiver, *event.args, *event.kwargs.values())
+    return any(v is value for v in given)
+
+
+def _measures(value: Value | None) -> bool:
+    """Tell whether a value is how long another is."""
+    is_length = isinstance(value, Result) and value.maker in ("builtins.len", ".size", ".numel")
+    return is_length or (isinstance(value, Part) and value.key in ("shape", "size"))
 
 
 def _is_shuffled_later(story: Story) -> Iterator[bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -63,7 +64,7 @@ def _events(feed: Feed) -> tuple[ProgramEvent, ...]:
 def _copied(feed: Feed) -> SharedDraws | None:
     """The generator that examples are made with and that every worker has a copy of."""
     events = _events(feed)
-    if any("worker" in e.name for e in events):
+    if any("worker" in e.name and _may_tell_apart(e, events) for e in events):
         return None
     fresh = {id(e.result) for e in events}
     for event in draws_in(events):
@@ -81,6 +82,15 @@ def _copied(feed: Feed) -> SharedDraws | None:
                 feed, source, name, f"every worker makes `{name}` with the same seed"
             )
     return None
+
+
+def _may_tell_apart(event: ProgramEvent, events: tuple[ProgramEvent, ...]) -> bool:
+    """Tell whether a worker may learn which one it is, not only how many there are."""
+    if not event.name.endswith("get_worker_info") or event.function is None:
+        return True
+    read = {n.attr for n in ast.walk(event.function) if isinstance(n, ast.Attribute)}
+    is_handed_on = any(v is event.result for e in events if e.is_own for v in e.args)
+    return is_handed_on or bool(read & {"id", "seed", "dataset"})
 
 
 def _is_stream(dataset: Value | None) -> bool:
