@@ -548,7 +548,8 @@ def _is_member(value: Result) -> bool:
 
 def _list_method(m: Machine, owner: Items, name: str, args: Sequence[Value]) -> Value | None:
     if name in ("append", "add", "insert", "appendleft") and args:
-        iteration.append(m, owner, args[-1])
+        at = args[0] if name == "insert" else Known(0) if name == "appendleft" else None
+        iteration.insert(m, owner, at, args[-1])
         return Known(None)
     if name == "extend" and args:
         several = iteration.members(args[0])
@@ -568,7 +569,8 @@ def _list_method(m: Machine, owner: Items, name: str, args: Sequence[Value]) -> 
     if name == "copy":
         return iteration.items_of(owner.members, owner.kind, is_whole=owner.is_whole)
     if name in ("pop", "popleft") and owner.fields:
-        return iteration.get_item(m, owner, args[0] if args else Known(-1))
+        usual = Known(0) if name == "popleft" else Known(-1)
+        return iteration.take_out(m, owner, args[0] if args else usual)
     return None
 
 
