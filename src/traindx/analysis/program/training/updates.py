@@ -31,6 +31,7 @@ from traindx.analysis.program.execution.values import (
     origins,
 )
 from traindx.analysis.program.training.acts import Deed, Do, is_gradient, model_of
+from traindx.analysis.program.training.conditions import contradicts
 from traindx.analysis.program.training.freezing import is_ever_frozen
 from traindx.analysis.program.training.gradients import runs_behind
 from traindx.analysis.program.training.kinds import Kind, names_of
@@ -54,11 +55,8 @@ def excludes(one: ProgramEvent, other: ProgramEvent) -> bool:
     """Tell whether two events are on different ways of one condition, so that only one happens."""
     for a in one.guards:
         for b in other.guards:
-            if a.holds is b.holds:
-                continue
-            if a.test is not None and a.test is b.test:
-                return True
-            if a.site.node is b.site.node and one.turns == other.turns:
+            is_same_place = a.site.node is b.site.node and one.turns == other.turns
+            if (is_same_place and a.holds is not b.holds) or contradicts(a, b):
                 return True
     return False
 
