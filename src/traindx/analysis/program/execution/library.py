@@ -18,6 +18,7 @@ from traindx.analysis.program.execution import (
     mappings,
     model_zoo,
     names,
+    namespaces,
     optimizer_parts,
     parameter_names,
     scalars,
@@ -195,8 +196,8 @@ def _result(
         made_by = args[0] if name.endswith("defaultdict") and args else None
         is_open = bool(args) and (made_by is None or len(args) > 1)
         return Table(not is_open, made_by)
-    if name in ("types.SimpleNamespace", "argparse.Namespace", "easydict.EasyDict"):
-        return namespace(name, args, kwargs, Site(scope.module, node))
+    if name in namespaces.MAKES:
+        return namespaces.namespace(name, args, kwargs, Site(scope.module, node))
     return None
 
 
@@ -214,13 +215,6 @@ def _named_tuple(callee: Value, args: Sequence[Value], kwargs: Keywords) -> Valu
         return None
     made = iteration.items_of(values, "tuple")
     made.fields.update(zip(keys, values, strict=True))
-    return made
-
-
-def namespace(name: str, args: Sequence[Value], kwargs: Keywords, site: Site) -> Value:
-    """Return an object whose attributes are what it is given."""
-    made = Result(name, None, tuple(args), dict(kwargs), site=site)
-    made.fields.update(kwargs)
     return made
 
 

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from traindx.analysis.program.execution import namespaces
 from traindx.analysis.program.execution.library import FOLDED
 from traindx.analysis.program.execution.values import (
     Known,
@@ -29,6 +30,7 @@ COMPUTED: dict[str, Callable[..., object]] = {
     "operator.pow": operator.pow,
     "operator.neg": operator.neg,
 }
+ENVIRONMENT = ("os.getenv", "os.environ.get")
 PARSES = (".parse_args", ".parse_known_args")
 
 
@@ -102,11 +104,18 @@ def _computed(story: Story, made: Result) -> list[object]:
 
 
 def default_of(story: Story, value: Value) -> Value | None:
-    """Return the default of what the command line sets: `args.lr` of `add_argument("--lr")`."""
-    if not isinstance(value, Part) or not isinstance(value.of, Result):
+    """Return what a setting is where nobody gives another.
+
+    `args.lr` of `add_argument("--lr")`; an entry of a dictionary that the command line may
+    change; a variable of the environment with a value for want of one.
+    """
+    if isinstance(value, Result):
+        return value.args[1] if value.maker in ENVIRONMENT and len(value.args) > 1 else None
+    if not isinstance(value, Part):
         return None
-    if value.of.maker not in PARSES:
-        return None
+    owner = default_of(story, value.of) or value.of
+    if not isinstance(owner, Result) or owner.maker not in PARSES:
+        return namespaces.entry(owner, value.key)
     for event in story.index.named(".add_argument"):
         if value.key in destinations(event.args, event.kwargs):
             return event.kwargs.get("default") or _switch(constant(event.kwargs.get("action")))
