@@ -49,8 +49,11 @@ def _nested(name: str, value: Value, depth: int = DEEP) -> Value:
 
 def entry(owner: Value, key: object) -> Value | None:
     """Return what settings say under a key, where nothing outside of the source says otherwise."""
-    if key in owner.fields and isinstance(owner, (Table, Result)):
-        return owner.fields[key]
+    is_made = isinstance(owner, Result) and (owner.maker in MAKES or owner.maker == MERGES)
+    if not is_made and not isinstance(owner, Table):
+        return None
+    if key in owner.fields or isinstance(owner, Table):
+        return owner.fields.get(key)
     if not isinstance(owner, Result):
         return None
     if owner.maker == MERGES:

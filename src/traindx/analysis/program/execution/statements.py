@@ -14,6 +14,7 @@ from traindx.analysis.program.execution import (
     iteration,
     lazy_expressions,
     names,
+    parameter_names,
 )
 from traindx.analysis.program.execution.events import EventForm, Guard, LoopRun
 from traindx.analysis.program.execution.machine import TURNS, BlockEnd, FailedCall
@@ -239,7 +240,9 @@ def _for(m: Machine, node: ast.For, scope: Scope) -> BlockEnd:
         bind(m, node.target, element, scope)
         return run(m, node.body, scope)
 
-    return _after(m, node, iteration.run_over(m, loop, over, body, scope), scope)
+    each = parameter_names.collected_from(m, node, over)
+    most = iteration.MAX_MEMBERS if each is over else expressions.MOST_ROUNDS
+    return _after(m, node, iteration.run_over(m, loop, each, body, scope, most), scope)
 
 
 def _after(m: Machine, node: ast.For | ast.While, status: BlockEnd, scope: Scope) -> BlockEnd:

@@ -36,6 +36,8 @@ def truth_of(value: Value) -> bool | None:
         return True
     if isinstance(value, Instance):
         return _truth_of_object(value)
+    if isinstance(value, Result) and value.maker in ("builtins.any", "builtins.all"):
+        return _truth_of_several(value)
     if isinstance(value, Result) and value.maker.startswith(ALWAYS_TRUE):
         return True if is_object(value) else None
     if isinstance(value, (Items, Table)):
@@ -44,6 +46,18 @@ def truth_of(value: Value) -> bool | None:
         found = {truth_of(o) for o in value.options}
         return found.pop() if len(found) == 1 else None
     return None
+
+
+def _truth_of_several(made: Result) -> bool | None:
+    """Return the truth of `any` or `all` of a list: one member decides, or every one does."""
+    given = made.args[0] if len(made.args) == 1 else None
+    if not isinstance(given, Items):
+        return None
+    decides = made.maker == "builtins.any"
+    found = {truth_of(member) for member in given.members}
+    if decides in found:
+        return decides
+    return not decides if given.is_whole and None not in found else None
 
 
 def is_none(value: Value) -> bool | None:

@@ -196,6 +196,8 @@ class Schedule:
             is_final = is_final and constant(self._argument("end_factor", 2)) == 0
         if self.kind == "get_scheduler":
             is_final = is_final and constant(self._argument("name", 0)) in ENDING
+        if self.kind == "OneCycleLR":  # else of a number of epochs
+            is_final = is_final and self._argument("total_steps", 2) is not None
         return is_final and all(_is_one_pass(self.story, v) for v in self.lengths)
 
     def steps_to(self, share: float) -> float:

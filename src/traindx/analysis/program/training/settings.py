@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution import namespaces
+from traindx.analysis.program.execution.layer_parts import weight_sizes
 from traindx.analysis.program.execution.library import FOLDED
 from traindx.analysis.program.execution.values import (
+    Items,
     Known,
     Part,
     Result,
@@ -42,11 +45,33 @@ def constants_of(story: Story, value: Value | None) -> list[object]:
     for option in options_of(value):
         held = default_of(story, option) or option
         found += [o.value for o in options_of(held) if isinstance(o, Known)]
-        if isinstance(held, Result) and held.maker in COMPUTED and not held.kwargs:
+        if (total := _total(story, held)) is not None:
+            found.append(total)
+        elif isinstance(held, Result) and held.maker in COMPUTED and not held.kwargs:
             found += _computed(story, held)
         elif _is_size(held) and type(size := story.shapes.of(held)) is int:
             found.append(size)
     return found
+
+
+def _total(story: Story, value: Value) -> float | None:
+    """Return what the numbers of a list add up to, or how many numbers a weight has."""
+    if not isinstance(value, Result):
+        return None
+    if value.maker == ".numel" and value.receiver is not None:
+        sizes = weight_sizes(value.receiver)
+        return None if sizes is None else _folded(story, sizes, math.prod)
+    given = value.args[0] if value.maker == "builtins.sum" and value.args else None
+    is_listed = isinstance(given, Items) and given.is_whole and bool(given.members)
+    return _folded(story, given.inputs, sum) if given is not None and is_listed else None
+
+
+def _folded(
+    story: Story, values: Iterable[Value], fold: Callable[[list[float]], float]
+) -> float | None:
+    numbers = [one_number(story, value) for value in values]
+    known = [number for number in numbers if number is not None]
+    return fold(known) if len(known) == len(numbers) else None
 
 
 def _is_size(value: Value) -> bool:

@@ -46,6 +46,10 @@ if TYPE_CHECKING:
 
 COMPUTES = frozenset({Do.BACKWARD, Do.GRAD})
 UPDATES = frozenset({Do.STEP, Do.MANUAL_UPDATE})
+# what is done in place and leaves the numbers as they are
+SAME_NUMBERS = frozenset(
+    {".detach_", ".requires_grad_", ".share_memory_", ".squeeze_", ".unsqueeze_", ".t_"}
+)
 SPREAD = "operator.spread"
 REACHED = frozenset({"operator.eq", "operator.ge"})
 NOT_REACHED = frozenset({"operator.ne", "operator.lt"})
@@ -430,7 +434,7 @@ def writes_gradients(story: Story, events: Iterable[ProgramEvent]) -> bool:
                 return True
             if event.name == "[]" and is_gradient(event.receiver):
                 return True
-        elif is_in_place(event.name):
+        elif is_in_place(event.name) and event.name not in SAME_NUMBERS:
             changed = event.receiver if event.receiver is not None else next(iter(event.args), None)
             if is_gradient(changed):
                 return True
