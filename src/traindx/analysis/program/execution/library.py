@@ -22,6 +22,7 @@ from traindx.analysis.program.execution import (
     optimizer_parts,
     parameter_names,
     scalars,
+    step_hooks,
 )
 from traindx.analysis.program.execution.events import EventForm, LoopRun
 from traindx.analysis.program.execution.machine import BlockEnd
@@ -85,6 +86,8 @@ def call(
     closure = kwargs.get("closure") or next(iter(args), None) if name == ".step" else None
     if isinstance(closure, CLOSURES):
         calls.call(m, closure, (), {}, node, scope)  # it runs before the update
+    if name == ".step":
+        step_hooks.run(m, step_hooks.BEFORE, receiver, args, node, scope)
     event = m.record(EventForm.CALL, site, name, receiver, args, kwargs, scope.function)
     if receiver is not None and not isinstance(callee, Method):
         event.is_training, event.mode = mode_of(receiver), held_mode(receiver)
@@ -100,6 +103,8 @@ def call(
     if name == "()" and receiver is not None:
         result = forward_hooks.after_pass(m, receiver, args, result, node, scope)
     event.result = result
+    if name == ".step":
+        step_hooks.run(m, step_hooks.AFTER, receiver, args, node, scope)
     if name.endswith(".LambdaLR") and isinstance(result, Result):
         result.fields[FACTORS] = _factors(m, args, kwargs, node, scope)
     if name in LISTINGS and receiver is not None and isinstance(result, Result):
@@ -276,6 +281,7 @@ def _method(
     if name in ("append", "add_module", "register_module", "insert") and args:
         _add_layer(m, receiver, args)
     handle = forward_hooks.method(m, callee, args, kwargs, Site(scope.module, node))
+    handle = handle or step_hooks.register(m, callee, args)
     if handle is not None:
         return handle
     if name in ("register_buffer", "register_parameter") and is_module(receiver):
