@@ -535,9 +535,18 @@ def _update_on_old_gradients(repeated: Repetition) -> Deed | None:
         is_cleared = any(
             _may_clear(d, update, story) for d in cleared if not is_once(d.event)
         ) and not _leaves_some(story, cleared, update.subject)
-        if not is_cleared and _is_repeated(repeated, update):
+        later = None if is_cleared else _repeated(repeated, update)
+        if later is not None and not _is_cleared_for(repeated, update, later):
             return update
     return None
+
+
+def _is_cleared_for(repeated: Repetition, update: Deed, later: Deed) -> bool:
+    """Tell whether an optimizer of several that a loop goes through is cleared before it is on."""
+    if not repeated.loop.is_whole:
+        return False
+    window = UpdateWindow(repeated.story, update.event, later.event)
+    return any(_may_clear(d, update, repeated.story) for d in window.does(Do.ZERO_GRAD))
 
 
 def is_once(event: ProgramEvent) -> bool:
@@ -593,8 +602,8 @@ def _is_plain_step(story: Story, step: Deed) -> bool:
     return is_made(optimizer) or not any(s.does(Do.ZERO_GRAD) for s in story.program.stories)
 
 
-def _is_repeated(repeated: Repetition, update: Deed) -> bool:
-    """Tell whether the same optimizer, or the same weight, is updated after the next pass too."""
+def _repeated(repeated: Repetition, update: Deed) -> Deed | None:
+    """Return the update of the same optimizer, or the same weight, after the next pass."""
     tensor = changed_tensor(update.subject)
     for later in repeated.story.does(update.do):
         other = changed_tensor(later.subject)
@@ -603,8 +612,8 @@ def _is_repeated(repeated: Repetition, update: Deed) -> bool:
         )
         is_later = later.event.order > repeated.second.event.order
         if is_alike and is_later and later.event.node is update.event.node:
-            return True
-    return False
+            return later
+    return None
 
 
 def updates_on_old_gradients(story: Story) -> Iterator[tuple[Repetition, Deed]]:
