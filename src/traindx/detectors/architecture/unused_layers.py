@@ -66,6 +66,15 @@ def _unused(unused: UnusedLayer) -> Finding:
 
 def _unreached(idle: IdleMembers) -> Finding:
     name, which = idle.kept.name, ", ".join(str(place) for place in idle.places)
+    if idle.is_called:
+        return finding(
+            f"Nothing comes of self.{name}[{which}]: each layer gets the same input, and only the "
+            "last one's result is used",
+            CAUSE,
+            (idle.kept.event, "built here"),
+            (idle.call, "each turn puts its result in the place of the one before"),
+            at=idle.call,
+        )
     return finding(
         f"The forward pass of {idle.kept.model.cls.node.name} never calls self.{name}[{which}]",
         CAUSE,
@@ -143,7 +152,30 @@ class Net(nn.Module):
         return x[0] + x[1]
 """
 
+_BLOCKS = """
+class Net(nn.Module):
+    def __init__(self, depth=3):
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.Linear(8, 8) for _ in range(depth))
+
+    def forward(self, x):
+        for block in self.blocks:
+            {body}
+        return z
+
+net = Net()
+opt = torch.optim.Adam(net.parameters())
+for x, y in loader:
+    opt.zero_grad()
+    nn.functional.mse_loss(net(x), y).backward()
+    opt.step()
+"""
+_blocks = template(_BLOCKS, "body")
+
+FIRES |= {"every block on the first input": _blocks("z = block(x).relu() + x")}
 SILENT = {
+    "near miss: block on block": _blocks("z = x = block(x).relu()"),
+    "near miss: all of them summed": _blocks("z = x; x = x + block(z)"),
     "near miss: the last one by its place": _members_of(
         "for conv, norm in zip(self.convs, self.norms):\n            x = norm(conv(x))\n"
         "        x = self.convs[-1](x)"
