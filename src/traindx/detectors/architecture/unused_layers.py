@@ -175,7 +175,7 @@ _blocks = template(_BLOCKS, "body")
 FIRES |= {"every block on the first input": _blocks("z = block(x).relu() + x")}
 SILENT = {
     "near miss: block on block": _blocks("z = x = block(x).relu()"),
-    "near miss: all of them summed": _blocks("z = x; x = x + block(z)"),
+    "near miss: all of them summed": _blocks("x = z = x + block(x)"),
     "near miss: the last one by its place": _members_of(
         "for conv, norm in zip(self.convs, self.norms):\n            x = norm(conv(x))\n"
         "        x = self.convs[-1](x)"
