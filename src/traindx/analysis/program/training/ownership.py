@@ -154,9 +154,9 @@ def _holding_of(story: Story, optimizers: Sequence[Value]) -> Holding:
         given = [parameters_given(optimizer), *_added(story, optimizer)]
         is_open = is_open or _is_rewritten(story, optimizer)
         for value in given:
-            found = None if value is None else _listed(value)
-            is_open = is_open or found is None
-            layers.extend(found or ())
+            found, may_be_more = ([], True) if value is None else _listed(value)
+            is_open = is_open or may_be_more or not found
+            layers.extend(found)
     return Holding(tuple(layers), is_open)
 
 
@@ -182,34 +182,34 @@ def _rewritten_groups(story: Story) -> list[Value]:
     return found
 
 
-def _listed(value: Value) -> list[Value] | None:
-    """The modules and parameters that a value lists; None where it may list others too."""
+def _listed(value: Value) -> tuple[list[Value], bool]:
+    """The modules and parameters that a value lists, and whether it may list others too."""
     found: list[Value] = []
+    is_open = False
     pending, seen = [value], set[int]()
     while pending:
         item = pending.pop()
         if id(item) in seen:
             continue
         seen.add(id(item))
-        if _may_list_more(item):
-            return None
+        is_open = is_open or _may_list_more(item)
         if PARAMETER in item.fields:
             pending.append(item.fields[PARAMETER])
         elif isinstance(item, Result) and item.maker in LISTS:
             held = item.fields.get(HELD)
             if held is None or isinstance(item.receiver, (Unknown, Part, Choice, Method)):
-                return None
+                return [], True
             found.extend(held.fields.values())
         elif has_parameters(item):
             found.append(item)
         elif isinstance(item, (Unknown, Instance)) or getattr(item, "maker", "") == "()":
-            return None
+            return [], True
         elif isinstance(item, Table):
             given = item.fields.get("params")
             pending.extend(item.inputs if given is None else (given,))
         else:
             pending.extend(item.inputs)
-    return found or None
+    return found, is_open
 
 
 def _may_list_more(value: Value) -> bool:

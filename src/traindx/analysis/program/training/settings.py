@@ -69,9 +69,9 @@ def _total(story: Story, value: Value) -> float | None:
 def _folded(
     story: Story, values: Iterable[Value], fold: Callable[[list[float]], float]
 ) -> float | None:
-    numbers = [one_number(story, value) for value in values]
-    known = [number for number in numbers if number is not None]
-    return fold(known) if len(known) == len(numbers) else None
+    found = [constants_of(story, value) for value in values]
+    known = [n for own in found for n in own if isinstance(n, (int, float))]
+    return fold(known) if all(len(own) == 1 for own in found) and len(known) == len(found) else None
 
 
 def _is_size(value: Value) -> bool:
