@@ -37,6 +37,6 @@ for x, y in loader:
     ],
 )  # fmt: skip
 def test_the_order_of_a_step(hook: str, step: str, expected: list[Do]) -> None:
-    (story,) = program_of(_program(hook, step=step)).stories
+    story, *_ = program_of(_program(hook, step=step)).stories
     found = [d.do for d in story.does(Do.CLIP, Do.STEP) if d.event.turns]
     assert found == expected * 2

@@ -28,6 +28,14 @@ TENSOR_METHODS = frozenset({".detach", ".clone", ".mean", ".sum", ".item", ".cpu
 SIZED = ("__len__", "__bool__")
 
 
+ARITHMETIC = frozenset({"add", "sub", "mul", "div", "matmul", "pow", "neg", "mod"})
+# what functions of torch's give that is no tensor
+NO_TENSORS = ("torch.load", "torch.save", "torch.set_", "torch.get_", "torch.is_", "torch.manual_",
+              "torch.seed", "torch.compile", "torch.device", "torch.no_grad", "torch.enable_",
+              "torch.inference_mode", "torch.use_", "torch.Generator", "torch.finfo", "torch.Size",
+              "torch.autocast", "torch.initial_seed")  # fmt: skip
+
+
 def truth_of(value: Value) -> bool | None:
     """Return whether a value is true; None where the source does not decide it."""
     if isinstance(value, Known):
@@ -79,6 +87,11 @@ def _is_computed(value: Value) -> bool:
     layer = value.receiver
     if value.maker == "()":
         return isinstance(layer, Result) and layer.maker.startswith("torch.nn.")
+    home, _, last = value.maker.rpartition(".")
+    if home == "operator":
+        return last in ARITHMETIC and any(map(_is_computed, value.args))
+    if home in ("torch", "torch.nn") and not value.maker.startswith(NO_TENSORS):
+        return home == "torch" or last == "Parameter"
     is_known = value.maker in TENSOR_METHODS and layer is not None and _is_computed(layer)
     return is_known or value.maker.startswith("torch.nn.functional.")
 
