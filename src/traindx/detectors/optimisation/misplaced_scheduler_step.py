@@ -183,9 +183,7 @@ FIRES = {
     "of an optimizer that was replaced": _per_epoch(
         _COSINE + "\noptimizer = torch.optim.Adam(model.parameters())"
     ),
-    "as long as one of many epochs": _per_batch(
-        "PolynomialLR(optimizer, total_iters=len(loader))"
-    ),
+    "as long as one of many epochs": _per_batch("PolynomialLR(optimizer, total_iters=len(loader))"),
     "milestones in epochs, stepped for every batch": _milestones("30, 60, 80"),
     "a length in turns of the loop, stepped by a function": _lent("sched.step()"),
     "Lightning steps it once per epoch": _lightning(),

@@ -319,9 +319,9 @@ def _scope_of(
     _bind_defaults(m, function, scope, is_open)
     required = len(positional) - len(spec.defaults)
     for place, (parameter, value) in enumerate(zip(positional, given, strict=False)):
-        if _is_spread(value) and place >= required:  # it may hold nothing
-            value = joined(scope.names[parameter.arg], value)
-        _set(scope, parameter.arg, value)
+        may_be_empty = _is_spread(value) and place >= required
+        usual = scope.names[parameter.arg]
+        _set(scope, parameter.arg, joined(usual, value) if may_be_empty else value)
     known = {p.arg for p in (*positional, *spec.kwonlyargs)}
     for key, value in kwargs.items():
         if key in known:

@@ -1,4 +1,4 @@
-"""Settings that are read as attributes: a namespace of a dictionary, a dictionary with attributes."""
+"""Settings that are read as attributes: namespaces, and dictionaries with attributes."""
 
 from __future__ import annotations
 

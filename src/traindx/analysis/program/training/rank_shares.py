@@ -155,11 +155,9 @@ def _reads_dealt(event: ProgramEvent) -> bool:
 def _holds(data: Value, read: Value, depth: int = 5) -> bool:
     """Tell whether a dataset has rows of what was read, itself or in what it is joined from."""
     for value in origins(data, 200):
-        if value is read:
+        parts = value.fields.values() if isinstance(value, Instance) and depth else ()
+        if value is read or any(_holds(part, read, depth - 1) for part in parts):
             return True
-        if isinstance(value, Instance) and depth:
-            if any(_holds(held, read, depth - 1) for held in value.fields.values()):
-                return True
     return False
 
 

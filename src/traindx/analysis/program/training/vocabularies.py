@@ -143,9 +143,7 @@ def _table_of(story: Story, tokenizer: Value, added: ProgramEvent) -> Value | No
     return None
 
 
-def _is_counted_before(
-    story: Story, rows: Value, tokenizer: Value, added: ProgramEvent
-) -> bool:
+def _is_counted_before(story: Story, rows: Value, tokenizer: Value, added: ProgramEvent) -> bool:
     """Tell whether a size is that of a tokenizer before tokens are added to it."""
     is_length = isinstance(rows, Result) and rows.maker == "builtins.len"
     counted = story.giver_of(rows) if is_length and rows.inputs[:1] == (tokenizer,) else None
