@@ -1,11 +1,13 @@
 from dataclasses import replace
 
 from traindx.analysis.program.training.claims import cite, finding, program_of
+from traindx.analysis.program.training.idle_layers import IdleMembers
 from traindx.analysis.program.training.unused_parts import (
     unreached_members,
     unused_layers,
 )
 from traindx.examples import script, template
+from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, Strength, detector
 
 CAUSE = "unused-parameters"
@@ -48,13 +50,25 @@ def check(run: Run) -> Findings:
         )
         yield replace(found, suggests={CAUSE: strength})
     for idle in unreached_members(program):
-        name, which = idle.kept.name, ", ".join(str(place) for place in idle.places)
-        yield finding(
-            f"The forward pass of {idle.kept.model.cls.node.name} never calls self.{name}[{which}]",
+        yield _unreached(idle)
+
+
+def _unreached(idle: IdleMembers) -> Finding:
+    name, which = idle.kept.name, ", ".join(str(place) for place in idle.places)
+    if idle.is_called:
+        return finding(
+            f"Nothing comes of self.{name}[{which}]: each layer gets the same input, and only the "
+            "last one's result is used",
             (idle.kept.event, "built here"),
-            (idle.call, f"the others are called here, and number {which} never"),
+            (idle.call, "each turn puts its result in the place of the one before"),
             at=idle.call,
         )
+    return finding(
+        f"The forward pass of {idle.kept.model.cls.node.name} never calls self.{name}[{which}]",
+        (idle.kept.event, "built here"),
+        (idle.call, f"the others are called here, and number {which} never"),
+        at=idle.call,
+    )
 
 
 _net = template("""
@@ -102,7 +116,49 @@ FIRES |= {
     ),
 }
 
+_LISTS = """
+class Stage(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.left, self.right = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, parts):
+        return [self.left(parts[0]), self.right(parts[1])]
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stage = nn.Sequential(Stage(), Stage())
+
+    def forward(self, x):
+        x = self.stage([x, x])
+        return x[0] + x[1]
+"""
+
+_BLOCKS = """
+class Net(nn.Module):
+    def __init__(self, depth=3):
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.Linear(8, 8) for _ in range(depth))
+
+    def forward(self, x):
+        for block in self.blocks:
+            {body}
+        return z
+
+net = Net()
+opt = torch.optim.Adam(net.parameters())
+for x, y in loader:
+    opt.zero_grad()
+    nn.functional.mse_loss(net(x), y).backward()
+    opt.step()
+"""
+_blocks = template(_BLOCKS, "body")
+
+FIRES |= {"every block on the first input": _blocks("z = block(x).relu() + x")}
 SILENT = {
+    "near miss: block on block": _blocks("z = x = block(x).relu()"),
+    "near miss: all of them summed": _blocks("x = z = x + block(x)"),
     "near miss: the last one by its place": _members_of(
         "for conv, norm in zip(self.convs, self.norms):\n            x = norm(conv(x))\n"
         "        x = self.convs[-1](x)"

@@ -97,7 +97,27 @@ for step, (x, y) in enumerate(loader):
     optimizer.step()
 """)
 
+_CACHE = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.out, self.kept = nn.Embedding(16, 8), nn.Linear(8, 2), None
+    def forward(self, x):
+        if self.kept is None{refill}:
+            self.kept = torch.tanh(self.table.weight @ self.table.weight.T)
+        return self.out((self.kept @ x).mean(1))
+net = Net()
+opt = torch.optim.Adam(net.parameters())
+for x, y in loader:
+    opt.zero_grad()
+    nn.functional.cross_entropy(net(x), y).backward()
+    opt.step()
+    {more}
+"""
+_cache = template(_CACHE, refill="", more="pass")
+
 FIRES = {
+    "kept from the first step on": _cache(),
     "two heads on one body": _heads(),
     "gradients measured now and then": _measured(),
     "gradients of one layer measured": _measured("net[0].weight"),
@@ -106,6 +126,8 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: computed anew while it trains": _cache(" or self.training"),
+    "near miss: thrown away after each step": _cache(more="net.kept = None"),
     "near miss: measured, and the graph is kept": _measured(option=", retain_graph=True"),
     "near miss: measured of the loss alone": _measured("loss"),
     "near miss: the second head is detached": _heads(given="h.detach()"),

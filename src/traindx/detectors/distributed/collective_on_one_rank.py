@@ -1,5 +1,6 @@
 from traindx.analysis.program.training.claims import each_place, finding
 from traindx.analysis.program.training.lone_collectives import lone_collectives
+from traindx.analysis.program.training.rank_exits import lone_exits
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -11,7 +12,8 @@ def check(run: Run) -> Findings:
     ## What it detects
     `all_reduce`, `broadcast`, `barrier` or another collective of `torch.distributed` (or of
     Accelerate and Fabric) that is reached, be it through functions, only where a comparison with
-    the rank holds (`if rank == 0:`), while no other side of such a condition calls it.
+    the rank holds (`if rank == 0:`), while no other side of such a condition calls it. Likewise a
+    training loop that a rank leaves by a loss of its own share of the data, as by early stopping.
 
     ## Why it matters
     A collective waits for every rank. The ranks that skip it go on to the next collective, which
@@ -30,6 +32,14 @@ def check(run: Run) -> Findings:
             (found.event, f"{found.name} needs every rank"),
             (found.guard.site, "but is reached only under this condition on the rank"),
             at=found.place,
+        )
+    for left in each_place(run, lone_exits, lambda left: left.exit.site.node):
+        yield finding(
+            "Each rank leaves the loop by a number of its own share: the others wait for it",
+            (left.guard.site, "decided by what this rank alone has seen"),
+            (left.exit.site, "a rank leaves here"),
+            (left.backward, "and the next backward pass needs every rank"),
+            at=left.exit.site,
         )
 
 
@@ -65,7 +75,28 @@ def _program(after: str, rank: str = "dist.get_rank()") -> Run:
     return template(_PROGRAM)(after=lines, rank=rank)
 
 
+_STOPPING = """
+import torch.distributed as dist
+from torch.utils.data.distributed import DistributedSampler
+model = nn.parallel.DistributedDataParallel(nn.Linear(4, 1))
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = DataLoader(data, batch_size=8, sampler=DistributedSampler(data))
+for epoch in range(100):
+    total = torch.zeros(())
+    for x, y in loader:
+        opt.zero_grad()
+        loss = nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        opt.step()
+        total += loss.detach()
+    {agree}
+    if total < 0.1:
+        break
+"""
+_stopping = template(_STOPPING, agree="pass")
+
 FIRES = {
+    "stopped by the loss of its own share": _stopping(),
     "in a function that one rank calls": _program("if rank == 0:\n    print(mean(loss.item()))"),
     "the rank of the environment": _program(
         "if rank == 0:\n    dist.barrier()", 'int(os.environ["RANK"])'
@@ -74,6 +105,7 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: stopped by the loss of all": _stopping("dist.all_reduce(total)"),
     "on every rank": _program("value = mean(loss.item())\nif rank == 0:\n    print(value)"),
     "near miss: only where there are several ranks": _program(
         "if dist.get_world_size() > 1:\n    mean(loss.item())"

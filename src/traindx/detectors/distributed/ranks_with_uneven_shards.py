@@ -82,7 +82,37 @@ FIRES = {
     "a generator": template(_DIRECT, **_USUAL)("files", over="batches(list_files(), rank, world)"),
 }
 
+_TABLES = """
+import pandas
+import torch.distributed as dist
+from torch.utils.data import ConcatDataset
+rank, world = dist.get_rank(), dist.get_world_size()
+class Table(Dataset):
+    def __init__(self, file):
+        self.rows = {read}
+    def __len__(self):
+        return len(self.rows)
+    def __getitem__(self, i):
+        return self.rows[i, :-1], self.rows[i, -1]
+{data}
+model = nn.parallel.DistributedDataParallel(nn.Linear(4, 1))
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(data, batch_size=32{more}):
+    opt.zero_grad()
+    nn.functional.mse_loss(model(x).squeeze(1), y).backward()
+    opt.step()
+"""
+_dealt = "data = ConcatDataset([Table(f) for f in files[rank::world]])"
+_tables = template(
+    _TABLES, read="torch.tensor(pandas.read_csv(file).to_numpy())", data=_dealt, more=""
+)
+
+FIRES |= {"tables that are dealt whole": _tables()}
 SILENT = {
+    "near miss: every rank has every table": _tables(
+        data="data = ConcatDataset([Table(f) for f in files])"
+    ),
+    "near miss: a file is an example": _tables(read="PIL.Image.open(file)"),
     "near miss: one process": _program(model="net"),
     "near miss: a bound on the steps": _program(then="if step >= 100:\n                break"),
     "near miss: the ranks ask each other": _program(then="dist.all_reduce(has_more)"),

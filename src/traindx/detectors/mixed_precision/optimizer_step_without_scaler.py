@@ -79,6 +79,27 @@ for data, target in loader:
 
 _SCALED = "scaler.scale(loss).backward()"
 
+_PHASES = """
+scaler = torch.amp.GradScaler("cuda")
+teacher, student = torch.nn.Linear(4, 2), torch.nn.Linear(4, 2)
+first, second = (torch.optim.SGD(m.parameters(), lr=0.1) for m in (teacher, student))
+def update(loss, optimizer):
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+for x, y in loader:
+    update(torch.nn.functional.cross_entropy(teacher(x), y), first)
+for x, y in loader:
+    second.zero_grad()
+    loss = torch.nn.functional.mse_loss(student(x), teacher(x).detach())
+    {more}
+    loss.backward()
+    scaler.step(second)
+    scaler.update()
+"""
+_phases = template(_PHASES, more="pass")
+
 FIRES = {
     "in a wrapper": script("""
 class Stepper:
@@ -97,12 +118,14 @@ st = Stepper(torch.optim.SGD(model.parameters(), lr=.1), True)
 for x, y in loader:
     st(torch.nn.functional.mse_loss(model(x), y), model.parameters(), 1.0)
 """),
+    "the second model's loss": _phases(),
     "plain step": _loop(_SCALED, "optimizer.step()"),
     "never asked to scale": _loop("loss.backward()", "scaler.step(optimizer); scaler.update()"),
     "made on a condition": _loop(_SCALED, "optimizer.step()", "GradScaler() if amp else None"),
 }
 
 SILENT = {
+    "near miss: scaled on a condition": _phases(more="if amp:\n        loss = scaler.scale(loss)"),
     "scaler steps": _loop(_SCALED, "scaler.step(optimizer); scaler.update()"),
     "no scaling": _loop("loss.backward()", "optimizer.step()"),
     "near miss: scaled by a function out of sight": _loop(

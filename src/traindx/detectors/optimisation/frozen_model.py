@@ -108,7 +108,32 @@ for x, y in loader:
     optimizer.step()
 """)
 
+_PAIR = """
+def switch(nets, on):
+    for net in nets:
+        for p in net.parameters():
+            p.requires_grad = on
+
+made, whole, parts = nn.Linear(4, 8), nn.Linear(8, 1), nn.Linear(8, 1)
+first = torch.optim.Adam(made.parameters())
+second = torch.optim.Adam([*whole.parameters(), *parts.parameters()])
+{before}
+for x, real in loader:
+    fake = made(x)
+    switch([whole, parts], False)
+    first.zero_grad()
+    (-whole(fake).mean() - parts(fake).mean()).backward()
+    first.step()
+    switch({freed}, True)
+    second.zero_grad()
+    fake = fake.detach()
+    (whole(fake) - whole(real) + parts(fake) - parts(real)).mean().backward()
+    second.step()
+"""
+_pair = template(_PAIR, "freed", before="pass")
+
 FIRES = {
+    "one of two is never let go": _pair("[whole]"),
     "all but a layer that is not there": _by_name(
         "if not name.startswith('head'):\n        p.requires_grad = False"
     ),
@@ -120,6 +145,8 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: both are let go": _pair("[whole, parts]"),
+    "near miss: one is loaded": _pair("[whole]", "parts.load_state_dict(torch.load('parts.pt'))"),
     "near miss: all but a layer": _by_name(
         "if not name.startswith('classifier'):\n        p.requires_grad = False"
     ),

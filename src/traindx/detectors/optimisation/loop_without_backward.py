@@ -55,8 +55,9 @@ def _barren(barren: BarrenStep) -> Finding:
     name, step = barren.loss_name, barren.step
     called = f"{name}.backward()" if name else "backward()"
     can_patch = bool(name) and not barren.loop.does(Do.CLIP)
+    way = "One way through the training loop" if barren.is_one_way else "The training loop"
     return finding(
-        f"The training loop steps the optimizer but never calls {called}",
+        f"{way} steps the optimizer but never calls {called}",
         (barren.loss, "the loss is computed here"),
         (step, "and the optimizer steps here"),
         at=step,
@@ -133,7 +134,28 @@ for epoch in range(5):
                 optimizer.step()
 """)
 
+_WAYS = """
+model = nn.Linear(4, 3)
+optimizer = torch.optim.Adam(model.parameters())
+scaler = torch.amp.GradScaler("cuda") if torch.cuda.is_available() else None
+for x, y in loader:
+    loss = nn.functional.cross_entropy(model(x), y)
+    if {first}:
+        scaler.scale(loss).backward()
+    {other}
+    if {second}:
+        optimizer.step()
+    else:
+        scaler.step(optimizer)
+        scaler.update()
+    optimizer.zero_grad()
+"""
+
+_ways = template(_WAYS, "first", "second", other="pass")
+
 FIRES = {
+    "backward on one way only": _ways("scaler is not None", "scaler is None"),
+    "backward on one way only, by truth": _ways("scaler", "not scaler"),
     "a phase that is called otherwise": _phases('("fit", "val")'),
     "a phase in other letters": _phases('("Train", "Val")', "phase == 'train'"),
     "one of two losses": _pair("critic_loss.backward()"),
@@ -163,6 +185,10 @@ class Trainer:
 }
 
 SILENT = {
+    "near miss: backward on either way": _ways(
+        "scaler", "scaler is None", "elif scaler is None:\n        loss.backward()"
+    ),
+    "near miss: two conditions": _ways("scaler is not None", "settings.plain"),
     "near miss: a phase that trains": _phases('("train", "val")'),
     "near miss: phases out of sight": _phases("settings.phases"),
     "near miss: the sum of both": _pair("(actor_loss + critic_loss).backward()"),

@@ -171,6 +171,7 @@ FIRES = {
     "of an optimizer that was replaced": _per_epoch(
         _COSINE + "\noptimizer = torch.optim.Adam(model.parameters())"
     ),
+    "as long as one of many epochs": _per_batch("PolynomialLR(optimizer, total_iters=len(loader))"),
     "milestones in epochs, stepped for every batch": _milestones("30, 60, 80"),
     "a length in turns of the loop, stepped by a function": _lent("sched.step()"),
     "Lightning steps it once per epoch": _lightning(),
@@ -209,6 +210,9 @@ for epoch in range(5):
 """)
 
 SILENT = {
+    "near miss: a warm-up of one epoch": _per_batch(
+        "LinearLR(optimizer, 0.1, total_iters=len(loader))"
+    ),
     "near miss: by hand, slowly": _by_hand(0.9999),
     "near miss: steeply, over few epochs": _per_epoch(
         "ExponentialLR(optimizer, gamma=0.5)", turn="epoch in range(40)"

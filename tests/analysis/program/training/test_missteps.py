@@ -34,6 +34,11 @@ for epoch in range(20):
         ("StepLR(opt, 7)", "batch", "stepped for every batch, StepLR falls a millionfold"),
         ("StepLR(opt, 7000)", "batch", None),
         ("CyclicLR(opt, 1e-4, 0.1)", "epoch", "CyclicLR counts batches"),
+        ("PolynomialLR(opt, len(loader))", "batch", "PolynomialLR is as long as one epoch"),
+        ("OneCycleLR(opt, 0.1, len(loader) // 2)", "batch", "OneCycleLR is as long as one epoch"),
+        ("PolynomialLR(opt, 20 * len(loader))", "batch", None),
+        ("LinearLR(opt, 0.1, 1.0, len(loader))", "batch", None),
+        ("LinearLR(opt, 1.0, 0, len(loader))", "batch", "LinearLR is as long as one epoch"),
     ],
 )
 def test_the_pace_of_a_step(made: str, at: str, says: str | None) -> None:

@@ -315,11 +315,13 @@ def _scope_of(
     given = list(args) if function.bound is None else [function.bound, *args]
     spec = node.args
     positional = [*spec.posonlyargs, *spec.args]
-    is_open = "**" in kwargs or any(isinstance(a, Result) and a.maker == "operator.spread"
-                                    for a in given)  # fmt: skip
+    is_open = "**" in kwargs or any(map(_is_spread, given))
     _bind_defaults(m, function, scope, is_open)
-    for parameter, value in zip(positional, given, strict=False):
-        _set(scope, parameter.arg, value)
+    required = len(positional) - len(spec.defaults)
+    for place, (parameter, value) in enumerate(zip(positional, given, strict=False)):
+        may_be_empty = _is_spread(value) and place >= required
+        usual = scope.names[parameter.arg]
+        _set(scope, parameter.arg, joined(usual, value) if may_be_empty else value)
     known = {p.arg for p in (*positional, *spec.kwonlyargs)}
     for key, value in kwargs.items():
         if key in known:
@@ -331,6 +333,10 @@ def _scope_of(
         extra = {k: v for k, v in kwargs.items() if k not in known and k != "**"}
         scope.names[spec.kwarg.arg] = Table("**" not in kwargs, held=dict(extra))
     return scope
+
+
+def _is_spread(value: Value) -> bool:
+    return isinstance(value, Result) and value.maker == "operator.spread"
 
 
 def _set(scope: Scope, name: str, value: Value) -> None:

@@ -15,7 +15,7 @@ from traindx.analysis.program.execution import (
     names,
     statements,
 )
-from traindx.analysis.program.execution.events import Assignment, EventForm, ProgramEvent
+from traindx.analysis.program.execution.events import Assignment, EventForm, LoopExit, ProgramEvent
 from traindx.analysis.program.execution.examples import Example
 from traindx.analysis.program.execution.iteration import CONTAINERS
 from traindx.analysis.program.execution.machine import Machine, OutOfWork
@@ -56,6 +56,7 @@ class Execution:
     # what names and attributes held where each call, constructor and file ended
     bindings: tuple[dict[str, Value], ...] = ()
     assignments: tuple[Assignment, ...] = ()
+    exits: tuple[LoopExit, ...] = ()
     returned: Value | None = None  # what a function that nobody calls gives back
 
 
@@ -250,6 +251,7 @@ def _told(
         tuple(machine.examples),
         tuple(machine.bindings[held:]),
         tuple(a for a in machine.assignments if a.order >= first),
+        tuple(x for x in machine.exits if x.order >= first),
         machine.returned,
     )
 

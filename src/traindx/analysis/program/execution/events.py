@@ -70,6 +70,16 @@ class Assignment:
     guards: tuple[Guard, ...]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class LoopExit:
+    """A `break` that a loop comes to, after the events before `order`, under its conditions."""
+
+    order: int
+    site: Site
+    turns: tuple[Turn, ...]
+    guards: tuple[Guard, ...]
+
+
 @dataclass(slots=True, eq=False)
 class ProgramEvent:
     """One thing that the program does.

@@ -385,21 +385,43 @@ def append(m: Machine, owner: Items, value: Value) -> None:
     m.write(owner.fields, _next_index(owner), value)
 
 
-def remove(m: Machine, owner: Items, place: Value) -> None:
-    """Take a member out of a list whose members are all known; of others one stands for many."""
-    held = sorted(k for k in owner.fields if isinstance(k, int))
-    is_known = owner.is_whole and not owner.ahead and len(held) == len(owner.fields)
-    index = place.value if isinstance(place, Known) and type(place.value) is int else None
-    if not is_known or index is None or not -len(held) <= index < len(held):
-        return
-    if m.is_repeated(owner.born):
+def insert(m: Machine, owner: Items, at: Value | None, value: Value) -> None:
+    """Add a member at a place; at the end where that is not known."""
+    place = _place(m, owner, at)
+    append(m, owner, value)
+    if place is not None:
+        _renumber(m, owner, [*owner.members[:place], value, *owner.members[place:-1]])
+
+
+def take_out(m: Machine, owner: Items, at: Value) -> Value:
+    """Remove a member and return it; where it is not known which, all stay."""
+    value = get_item(m, owner, at)
+    place = _place(m, owner, at)
+    if place is not None and place < len(owner.members):
+        last = len(owner.members) - 1
+        _renumber(m, owner, [*owner.members[:place], *owner.members[place + 1 :]])
+        m.write(owner.fields, last, MISSING)
+    elif m.is_repeated(owner.born):
         owner.is_whole = False
-        return
-    rest = [owner.fields[k] for k in held]
-    del rest[index]
-    for key, value in zip(held, rest, strict=False):
-        m.write(owner.fields, key, value)
-    m.write(owner.fields, held[-1], MISSING)
+    return value
+
+
+def _place(m: Machine, owner: Items, at: Value | None) -> int | None:
+    """Return the place that an index means in a list of which every member is known."""
+    count = len(owner.members)
+    is_sure = owner.is_whole and list(owner.fields) == [*range(count)]
+    if not is_sure or m.is_repeated(owner.born):
+        return None
+    index = at.value if isinstance(at, Known) else None
+    if not isinstance(index, int) or not -count <= index <= count:
+        return None
+    return index + count if index < 0 else index
+
+
+def _renumber(m: Machine, owner: Items, members: list[Value]) -> None:
+    for place, value in enumerate(members):
+        if owner.fields.get(place) is not value:
+            m.write(owner.fields, place, value)
 
 
 def _next_index(owner: Items) -> int:

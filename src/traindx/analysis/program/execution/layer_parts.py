@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from traindx.analysis.program.execution.values import Items, Known, Part, Result, Value, constant
@@ -60,21 +61,52 @@ def weight_sizes(value: Value) -> list[Value] | None:
     return known if len(known) == len(sizes) else None
 
 
+# how many dimensions the weights of a layer have; a bias has one
+RANKS = {"Linear": 2, "Embedding": 2, "EmbeddingBag": 2, "LSTM": 2, "GRU": 2, "RNN": 2,
+         "LSTMCell": 2, "GRUCell": 2, "RNNCell": 2, "Bilinear": 3, "MultiheadAttention": 2,
+         "LayerNorm": 1, "RMSNorm": 1, "GroupNorm": 1, "BatchNorm1d": 1, "BatchNorm2d": 1,
+         "BatchNorm3d": 1, "SyncBatchNorm": 1, "PReLU": 1,
+         "InstanceNorm1d": 1, "InstanceNorm2d": 1, "InstanceNorm3d": 1}  # fmt: skip
+CONVOLUTION = re.compile(r"^(?:Lazy)?Conv(?:Transpose)?([123])d$")
+
+
+def rank_of(value: Value) -> int | None:
+    """Return the number of dimensions of a parameter of a layer; None where it is not in sight."""
+    value = value.fields.get(PARAMETER, value) if value.held else value
+    layer = value.of if isinstance(value, Part) else None
+    if not isinstance(value, Part) or not isinstance(layer, Result):
+        return None
+    if not layer.maker.startswith(HOME):
+        return None
+    name = value.key.rsplit(".", 1)[-1] if isinstance(value.key, str) else ""
+    kind = layer.maker.removeprefix(HOME)
+    convolution = CONVOLUTION.match(kind)
+    rank = int(convolution[1]) + 2 if convolution else RANKS.get(kind)
+    if rank is None or not ("weight" in name or "bias" in name):
+        return None
+    if kind in ("LayerNorm", "RMSNorm"):  # over one dimension, or as many as are listed
+        given = next(iter((*layer.args, *layer.kwargs.values())), None)
+        return len(given.members) if isinstance(given, Items) and given.is_whole else rank
+    return 1 if "bias" in name else rank
+
+
 def tensor_attribute(value: Value, name: str) -> Value | None:
     """Return what the weight of a layer says of its shape: `w.shape`, `w.ndim`."""
-    sizes = weight_sizes(value) if name in ("shape", "ndim") else None
-    if sizes is None:
-        return None
-    return Known(len(sizes)) if name == "ndim" else Items("tuple", held=dict(enumerate(sizes)))
+    if name == "ndim":
+        rank = rank_of(value)
+        return None if rank is None else Known(rank)
+    sizes = weight_sizes(value) if name == "shape" else None
+    return None if sizes is None else Items("tuple", held=dict(enumerate(sizes)))
 
 
 def tensor_answer(value: Value, name: str, args: Sequence[Value]) -> Value | None:
     """Return what a method of the weight of a layer says of its shape: `w.size(1)`, `w.dim()`."""
-    sizes = weight_sizes(value) if name in ("size", "dim", "ndimension") else None
+    if name in ("dim", "ndimension"):
+        rank = rank_of(value)
+        return None if rank is None else Known(rank)
+    sizes = weight_sizes(value) if name == "size" else None
     if sizes is None:
         return None
-    if name != "size":
-        return Known(len(sizes))
     place = constant(args[0]) if args else None
     if place is None:
         return Items("tuple", held=dict(enumerate(sizes)))

@@ -18,9 +18,11 @@ from traindx.analysis.program.execution import (
     mappings,
     model_zoo,
     names,
+    namespaces,
     optimizer_parts,
     parameter_names,
     scalars,
+    step_hooks,
 )
 from traindx.analysis.program.execution.events import EventForm, LoopRun
 from traindx.analysis.program.execution.machine import BlockEnd
@@ -84,6 +86,8 @@ def call(
     closure = kwargs.get("closure") or next(iter(args), None) if name == ".step" else None
     if isinstance(closure, CLOSURES):
         calls.call(m, closure, (), {}, node, scope)  # it runs before the update
+    if name == ".step":
+        step_hooks.run(m, step_hooks.BEFORE, receiver, args, node, scope)
     event = m.record(EventForm.CALL, site, name, receiver, args, kwargs, scope.function)
     if receiver is not None and not isinstance(callee, Method):
         event.is_training, event.mode = mode_of(receiver), held_mode(receiver)
@@ -99,6 +103,8 @@ def call(
     if name == "()" and receiver is not None:
         result = forward_hooks.after_pass(m, receiver, args, result, node, scope)
     event.result = result
+    if name == ".step":
+        step_hooks.run(m, step_hooks.AFTER, receiver, args, node, scope)
     if name.endswith(".LambdaLR") and isinstance(result, Result):
         result.fields[FACTORS] = _factors(m, args, kwargs, node, scope)
     if name in LISTINGS and receiver is not None and isinstance(result, Result):
@@ -195,8 +201,8 @@ def _result(
         made_by = args[0] if name.endswith("defaultdict") and args else None
         is_open = bool(args) and (made_by is None or len(args) > 1)
         return Table(not is_open, made_by)
-    if name in ("types.SimpleNamespace", "argparse.Namespace", "easydict.EasyDict"):
-        return namespace(name, args, kwargs, Site(scope.module, node))
+    if name in namespaces.MAKES:
+        return namespaces.namespace(name, args, kwargs, Site(scope.module, node))
     return None
 
 
@@ -214,13 +220,6 @@ def _named_tuple(callee: Value, args: Sequence[Value], kwargs: Keywords) -> Valu
         return None
     made = iteration.items_of(values, "tuple")
     made.fields.update(zip(keys, values, strict=True))
-    return made
-
-
-def namespace(name: str, args: Sequence[Value], kwargs: Keywords, site: Site) -> Value:
-    """Return an object whose attributes are what it is given."""
-    made = Result(name, None, tuple(args), dict(kwargs), site=site)
-    made.fields.update(kwargs)
     return made
 
 
@@ -282,6 +281,7 @@ def _method(
     if name in ("append", "add_module", "register_module", "insert") and args:
         _add_layer(m, receiver, args)
     handle = forward_hooks.method(m, callee, args, kwargs, Site(scope.module, node))
+    handle = handle or step_hooks.register(m, callee, args)
     if handle is not None:
         return handle
     if name in ("register_buffer", "register_parameter") and is_module(receiver):
@@ -548,7 +548,8 @@ def _is_member(value: Result) -> bool:
 
 def _list_method(m: Machine, owner: Items, name: str, args: Sequence[Value]) -> Value | None:
     if name in ("append", "add", "insert", "appendleft") and args:
-        iteration.append(m, owner, args[-1])
+        at = args[0] if name == "insert" else Known(0) if name == "appendleft" else None
+        iteration.insert(m, owner, at, args[-1])
         return Known(None)
     if name == "extend" and args:
         several = iteration.members(args[0])
@@ -568,10 +569,8 @@ def _list_method(m: Machine, owner: Items, name: str, args: Sequence[Value]) -> 
     if name == "copy":
         return iteration.items_of(owner.members, owner.kind, is_whole=owner.is_whole)
     if name in ("pop", "popleft") and owner.fields:
-        place = Known(0) if name == "popleft" else args[0] if args else Known(-1)
-        taken = iteration.get_item(m, owner, place)
-        iteration.remove(m, owner, place)
-        return taken
+        usual = Known(0) if name == "popleft" else Known(-1)
+        return iteration.take_out(m, owner, args[0] if args else usual)
     return None
 
 

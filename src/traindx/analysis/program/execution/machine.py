@@ -17,6 +17,7 @@ from traindx.analysis.program.execution.events import (
     Assignment,
     EventForm,
     Guard,
+    LoopExit,
     LoopRun,
     ProgramEvent,
     Turn,
@@ -86,6 +87,7 @@ class Machine:
         self.events: list[ProgramEvent] = []
         self.examples: list[Example] = []  # what its loaders hand out
         self.assignments: list[Assignment] = []
+        self.exits: list[LoopExit] = []
         self.work = 0
         self.depth = 0
         self.turns: tuple[Turn, ...] = ()

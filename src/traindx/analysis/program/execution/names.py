@@ -16,6 +16,7 @@ from traindx.analysis.program.execution import (
     layer_parts,
     library,
     loader_parts,
+    namespaces,
     statements,
 )
 from traindx.analysis.program.execution.truth import is_recorded
@@ -281,6 +282,8 @@ def _of_instance(m: Machine, owner: Instance, name: str, node: ast.AST, scope: S
         return owner.fields[name]
     if name == "training" and library.is_module(owner):
         return library.read_mode(owner)
+    if (entry := namespaces.attribute(owner, name)) is not None:
+        return entry
     found = of_class(m, owner.cls, name, owner)
     if isinstance(found, FunctionValue) and _has_decorator(found, "property", "cached_property"):
         return calls.call(m, found, (), {}, node, scope)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from traindx.analysis.program.execution.machine import Machine
 
 LISTING = ".named_parameters"
+LISTINGS = (LISTING, ".parameters")
+AS_LIST = ("builtins.list", "builtins.tuple", "builtins.iter")
+SWITCHES = ("requires_grad", ".requires_grad_")
 MOST = 300  # names of one model
 WEIGHTED = frozenset(
     {"Linear", "Bilinear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
@@ -40,8 +44,13 @@ class _OutOfSight(Exception):
 
 
 def named_pairs(m: Machine, listing: Value) -> list[Value] | None:
-    """Return what `model.named_parameters()` lists, as pairs; None where it is not all in sight."""
-    if not isinstance(listing, Result) or listing.maker != LISTING or listing.args:
+    """Return what `model.named_parameters()` lists, as pairs; None where it is not all in sight.
+
+    Of `model.parameters()`, the parameters.
+    """
+    while isinstance(listing, Result) and listing.maker in AS_LIST and len(listing.args) == 1:
+        listing = listing.args[0]
+    if not isinstance(listing, Result) or listing.maker not in LISTINGS or listing.args:
         return None
     model = listing.receiver
     if model is None or not library.is_module(model) or listing.kwargs:
@@ -49,13 +58,41 @@ def named_pairs(m: Machine, listing: Value) -> list[Value] | None:
     found = parameters_by_name(model)
     if found is None:
         return None
+    is_named = listing.maker == LISTING
+    are_on = not any(event.name in SWITCHES for event in m.events)
     pairs: list[Value] = []
     for name, parameter in found:
         element = Result("builtins.next", args=(listing,), gradients=m.gradients)
-        held = Part(element, 1)
+        held = Part(element, 1) if is_named else element
         held.fields[PARAMETER] = parameter
-        pairs.append(iteration.items_of((Known(name), held), "tuple"))
+        if are_on and (isinstance(parameter, Part) or "requires_grad" not in parameter.kwargs):
+            held.fields["requires_grad"] = Known(True)
+        pairs.append(iteration.items_of((Known(name), held), "tuple") if is_named else held)
     return pairs
+
+
+def collected_from(m: Machine, node: ast.For, over: Value) -> Value:
+    """Return what a loop over the parameters of a model goes over, one by one if it collects.
+
+    So it does where it puts them into lists by their names or shapes, and changes nothing else.
+    """
+    if not all(map(_only_collects, node.body)):
+        return over
+    return pairs_of(m, over) or over
+
+
+def _only_collects(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.If):
+        return all(map(_only_collects, (*statement.body, *statement.orelse)))
+    if isinstance(statement, (ast.Continue, ast.Pass)):
+        return True
+    if isinstance(statement, ast.Assign):
+        return all(isinstance(target, ast.Name) for target in statement.targets)
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    called = value.func if isinstance(value, ast.Call) else None
+    if isinstance(called, ast.Attribute):
+        return called.attr in ("append", "add", "extend", "info", "debug")
+    return isinstance(called, ast.Name) and called.id == "print"
 
 
 def parameters_by_name(model: Value) -> list[tuple[str, Value]] | None:

@@ -14,8 +14,9 @@ from traindx.analysis.program.execution import (
     iteration,
     lazy_expressions,
     names,
+    parameter_names,
 )
-from traindx.analysis.program.execution.events import EventForm, Guard, LoopRun
+from traindx.analysis.program.execution.events import EventForm, Guard, LoopExit, LoopRun
 from traindx.analysis.program.execution.machine import TURNS, BlockEnd, FailedCall
 from traindx.analysis.program.execution.truth import truth_of
 from traindx.analysis.program.execution.values import (
@@ -239,7 +240,14 @@ def _for(m: Machine, node: ast.For, scope: Scope) -> BlockEnd:
         bind(m, node.target, element, scope)
         return run(m, node.body, scope)
 
-    return _after(m, node, iteration.run_over(m, loop, over, body, scope), scope)
+    each = parameter_names.collected_from(m, node, over)
+    most = iteration.MAX_MEMBERS if each is over else expressions.MOST_ROUNDS
+    return _after(m, node, iteration.run_over(m, loop, each, body, scope, most), scope)
+
+
+def _break(m: Machine, node: ast.Break, scope: Scope) -> BlockEnd:
+    m.exits.append(LoopExit(len(m.events), Site(scope.module, node), m.turns, m.guards))
+    return BlockEnd.BREAK
 
 
 def _after(m: Machine, node: ast.For | ast.While, status: BlockEnd, scope: Scope) -> BlockEnd:
@@ -492,7 +500,7 @@ _RULES: dict[type[ast.stmt], Callable[[Any, Any, Any], BlockEnd | None]] = {
     ast.ClassDef: _class,
     ast.Return: _return,
     ast.Raise: _raise,
-    ast.Break: lambda m, node, scope: BlockEnd.BREAK,
+    ast.Break: _break,
     ast.Continue: lambda m, node, scope: BlockEnd.CONTINUE,
     ast.Global: _outer,
     ast.Nonlocal: _outer,

@@ -44,6 +44,14 @@ LOADER = "torch.utils.data.DataLoader"
 SIZED = ("__len__", "__bool__")
 
 
+ARITHMETIC = frozenset({"add", "sub", "mul", "div", "matmul", "pow", "neg", "mod"})
+# what functions of torch's give that is no tensor
+NO_TENSORS = ("torch.load", "torch.save", "torch.set_", "torch.get_", "torch.is_", "torch.manual_",
+              "torch.seed", "torch.compile", "torch.device", "torch.no_grad", "torch.enable_",
+              "torch.inference_mode", "torch.use_", "torch.Generator", "torch.finfo", "torch.Size",
+              "torch.autocast", "torch.initial_seed")  # fmt: skip
+
+
 def truth_of(value: Value) -> bool | None:
     """Return whether a value is true; None where the source does not decide it."""
     if isinstance(value, Known):
@@ -52,6 +60,8 @@ def truth_of(value: Value) -> bool | None:
         return True
     if isinstance(value, Instance):
         return _truth_of_object(value)
+    if isinstance(value, Result) and value.maker in ("builtins.any", "builtins.all"):
+        return _truth_of_several(value)
     if isinstance(value, Result) and value.maker.startswith(ALWAYS_TRUE):
         return True if is_object(value) else None
     if isinstance(value, (Items, Table)):
@@ -60,6 +70,18 @@ def truth_of(value: Value) -> bool | None:
         found = {truth_of(o) for o in value.options}
         return found.pop() if len(found) == 1 else None
     return None
+
+
+def _truth_of_several(made: Result) -> bool | None:
+    """Return the truth of `any` or `all` of a list: one member decides, or every one does."""
+    given = made.args[0] if len(made.args) == 1 else None
+    if not isinstance(given, Items):
+        return None
+    decides = made.maker == "builtins.any"
+    found = {truth_of(member) for member in given.members}
+    if decides in found:
+        return decides
+    return not decides if given.is_whole and None not in found else None
 
 
 def is_none(value: Value) -> bool | None:
@@ -93,6 +115,11 @@ def _is_computed(value: Value) -> bool:
     layer = value.receiver
     if value.maker == "()":
         return isinstance(layer, Result) and layer.maker.startswith("torch.nn.")
+    home, _, last = value.maker.rpartition(".")
+    if home == "operator":
+        return last in ARITHMETIC and any(map(_is_computed, value.args))
+    if home in ("torch", "torch.nn") and not value.maker.startswith(NO_TENSORS):
+        return home == "torch" or last == "Parameter"
     is_known = value.maker in TENSOR_METHODS and layer is not None and _is_computed(layer)
     return is_known or value.maker.startswith("torch.nn.functional.") or value.maker in TENSORS
 

@@ -126,7 +126,8 @@ def _is_mixture(operation: Operation) -> bool:
         listed = operation_of(first)
         dim = operation.settings.get("dim") or next(iter(operation.operands[1:]), None)
         is_of_several = listed is not None and listed.name == "stack" and constant(dim) == 0
-        return is_of_several and _are_probabilities(first)
+        is_mixed = first is not None and (is_of_several or _is_along_others(dim, first))
+        return is_mixed and _are_probabilities(first)
     if operation.name != "div" or len(operation.operands) != 2:
         return False
     total = operation_of(first)
@@ -134,6 +135,16 @@ def _is_mixture(operation: Operation) -> bool:
         return False
     is_listed = total.name == "add" or isinstance(total.operands[0], Items)
     return is_listed and all(_are_probabilities(v) for v in total.operands)
+
+
+def _is_along_others(dim: Value | None, probabilities: Value) -> bool:
+    """Tell whether a mean goes over other axes than the one along which probabilities sum to 1."""
+    given = dim.members if isinstance(dim, Items) else [] if dim is None else [dim]
+    averaged = [constant(v) for v in given]
+    made = [operation_of(found) for _, found in contents(probabilities)]
+    axes = [None if o is None else constant(o.argument("dim")) for o in made]
+    known = all(isinstance(axis, int) for axis in (*averaged, *axes))
+    return known and bool(averaged) and bool(axes) and not set(averaged) & set(axes)
 
 
 IN_UNIT_INTERVAL = frozenset({Content.PROBABILITIES, Content.UNIT_INTERVAL, Content.POOLED})

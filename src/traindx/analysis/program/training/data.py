@@ -98,8 +98,10 @@ class Feed:
 
     @cached_property
     def runs(self) -> list[LoopRun]:
-        """The loops that consume it."""
-        return [r for r in loop_runs(self.story) if _is_over(r.over, self.loader)]
+        """The loops that consume it: that go over it, or take its batches one by one."""
+        over = [r for r in loop_runs(self.story) if _is_over(r.over, self.loader)]
+        drawn = self.story.recall(_drawing_runs).get(id(self.loader), [])
+        return [*over, *(r for r in drawn if r not in over)]
 
     @cached_property
     def uses(self) -> set[Role]:
@@ -125,6 +127,16 @@ class Feed:
     def trains(self) -> bool:
         """Whether a loop in sight learns from it."""
         return Role.TRAIN in self.uses
+
+
+def _drawing_runs(story: Story) -> dict[int, list[LoopRun]]:
+    """The innermost loops in which `next` takes a batch of a loader, by the loader's identity."""
+    found: dict[int, list[LoopRun]] = {}
+    for event in story.index.named("builtins.next"):
+        source = source_of(event.args[0]) if event.args else None
+        if source is not None and is_loader(source) and event.loops:
+            found.setdefault(id(source), []).append(event.loops[-1])
+    return found
 
 
 def feeds(story: Story) -> list[Feed]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import ProgramEvent
@@ -75,7 +75,9 @@ def edge_of(event: ProgramEvent, is_loss: bool) -> Edge | None:
     if operation.name == "div" and _is_norm(operation):
         return "a division by a norm", "F.normalize guards it", False
     if operation.name in ("acos", "arccos") and _is_open(operation_of(given)):
-        return "an arc cosine", "its gradient is infinite at ±1; clamp before", False
+        inner = operation_of(given)
+        is_angle = inner is not None and _trace_behind(inner) is not None  # best at the very edge
+        return "an arc cosine", "its gradient is infinite at ±1; clamp before", is_angle
     return None
 
 
@@ -336,8 +338,20 @@ def _is_norm(operation: Operation) -> bool:
 
 def _is_open(operation: Operation | None) -> bool:
     """Arithmetic may keep an argument inside its domain; it is given the benefit of the doubt."""
+    if operation is not None and (trace := _trace_behind(operation)) is not None:
+        operation = operation_of(trace)
     arithmetic = ("add", "sub", "mul", "div", "pow", "neg")
     return operation is None or operation.name not in (*GUARDS, *arithmetic)
+
+
+def _trace_behind(operation: Operation) -> Value | None:
+    """Return the t of `(t - 1) / 2`: the cosine of an angle from the trace of a rotation."""
+    is_half = (operation.name, number_of(operation.operands[-1])) in (("div", 2), ("mul", 0.5))
+    if operation.name == "mul" and number_of(operation.operands[0]) == 0.5:
+        operation, is_half = replace(operation, operands=operation.operands[::-1]), True
+    less = operation_of(operation.operands[0]) if is_half else None
+    is_less = less is not None and less.name == "sub" and number_of(less.operands[-1]) == 1
+    return less.operands[0] if less is not None and is_less else None
 
 
 def edge_of_exponential(story: Story, loss: Value | None) -> Edge | None:

@@ -277,14 +277,14 @@ def frozen_untrained(story: Story) -> list[Switch]:
             continue
         inside = modules_in(model)
         others = [s for s in every if s.is_on is not False and _concerns(s, inside)]
-        if others or not _is_fresh(story, model, switch.event):
+        if others or not is_fresh(story, model, switch.event):
             continue
         if _learns_after(story, model, switch.event):
             found.append(switch)
     return found
 
 
-def _is_fresh(story: Story, model: Value, before: ProgramEvent) -> bool:
+def is_fresh(story: Story, model: Value, before: ProgramEvent) -> bool:
     """Tell whether a model was made in sight and only that."""
     if isinstance(model, Instance) and model.original is not None:
         return False

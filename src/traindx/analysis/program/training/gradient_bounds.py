@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.values import Result, Value, origins
 from traindx.analysis.program.training.acts import Do, is_gradient, reads_gradients
+from traindx.analysis.program.training.gradient_hooks import bounding_hooks, hooked_gradients
 from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.operations import is_in_place, operation_of
 from traindx.analysis.program.training.settings import constants_of
@@ -24,6 +25,7 @@ NEAR_EPSILON = 1e-6
 
 # what a framework's trainer is told the bound by
 TRAINERS = {"gradient_clip_val": "gradient_clip_algorithm", "max_grad_norm": ""}
+CLAMPS = ("clamp", "clip")
 BOUNDS = ("max_norm", "clip_value", "clip_val", "gradient_clip_val")
 
 
@@ -50,12 +52,34 @@ def gradient_bounds(story: Story) -> Iterator[GradientBound]:
     """Yield where gradients are bounded by a number that the source gives."""
     for deed in story.does(Do.CLIP):
         yield from _clipped(story, deed.event)
+    for hook in story.recall(bounding_hooks):
+        for made in hooked_gradients(story, hook.event):
+            yield from _bounded(story, hook.event, made)
     for event in story.events:
         yield from _configured(story, event)
         yield from _rescaled(story, event)
 
 
+def _bounded(story: Story, at: ProgramEvent, gradient: Value) -> Iterator[GradientBound]:
+    """What a gradient is bounded by that was computed from another: clamped to two limits."""
+    made = operation_of(gradient)
+    if made is None or made.name not in CLAMPS:
+        return
+    limits = [_number(story, value) for value in _limits(gradient)]
+    if limits and all(limit is not None for limit in limits):
+        yield GradientBound(at, max(abs(limit or 0.0) for limit in limits), False)
+
+
+def _limits(clamped: Value) -> list[Value]:
+    if not isinstance(clamped, Result):
+        return []
+    return [*clamped.args[1 if clamped.receiver is None else 0 :], *clamped.kwargs.values()]
+
+
 def _clipped(story: Story, event: ProgramEvent) -> Iterator[GradientBound]:
+    if event.act is EventForm.STORE:
+        yield from _bounded(story, event, event.args[0])
+        return
     is_norm = "norm" in event.name
     if is_in_place(event.name) and event.receiver is not None and is_gradient(event.receiver):
         given, is_norm = event.argument("max", 1), False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import ProgramEvent
@@ -26,14 +27,21 @@ def _is_parameter(event: ProgramEvent) -> bool:
     return event.receiver is not None and model_of(event.receiver) is not None
 
 
-def _bounds(story: Story, hook: ProgramEvent) -> bool:
-    """Tell whether what autograd is to call gives back less than it gets."""
+def hooked_gradients(story: Story, hook: ProgramEvent) -> Iterator[Value]:
+    """Yield what the function of a hook makes of a gradient."""
     function = _function(hook.args[0])
     node = None if function is None else function.node
     for event in story.events[hook.order + 1 :] if node is not None else ():
         is_run = isinstance(event.callee, FunctionValue) and event.callee.node is node
-        if is_run and event.result is not None and _is_bounded(event.result):
-            return True
+        if is_run and event.result is not None:
+            yield event.result
+
+
+def _bounds(story: Story, hook: ProgramEvent) -> bool:
+    """Tell whether what autograd is to call gives back less than it gets."""
+    function = _function(hook.args[0])
+    if any(map(_is_bounded, hooked_gradients(story, hook))):
+        return True
     clips = [d.event for d in story.does(Do.CLIP) if d.event.order > hook.order]
     return function is not None and any(e.function is function.node for e in clips)
 

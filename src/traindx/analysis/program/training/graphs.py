@@ -179,7 +179,8 @@ class Graphs:
                 continue
             if is_one_turn(made, backward.event):
                 held = (v for v in self._held(node) if self._is_earlier(v, backward))
-                found += [Carried(v, node) for v in held if _holds_graph(v)]
+                grown = (v for v in held if id(v) not in self._cached([v], backward))
+                found += [Carried(v, node) for v in grown if _holds_graph(v)]
         return found
 
     def _is_earlier(self, value: Value, backward: Deed) -> bool:
@@ -210,12 +211,28 @@ class Graphs:
         both = [v for i, v in other.items() if i in one and all(w.passes(v) for w in ways)]
         if any(isinstance(v, Items) and is_emptied(self.story, v) for v in both):
             return None  # of which turn its members are is not known
-        shared = [v for v in both if is_node(v)]
-        shared = [v for v in shared if not _is_apart(v, one, other) and self._is_one(v, second)]
+        cached = self._cached(both, second)
+        shared = [v for v in both if is_node(v) and not _is_apart(v, one, other)]
+        shared = [v for v in shared if id(v) in cached or self._is_one(v, second)]
         if not any(operation_name(v.maker) in KEEP for v in shared if isinstance(v, Result)):
             return None
         value = shared[0]
         return None if self.is_let_go(value) or self.may_be_frozen(value) else value
+
+    def _cached(self, shared: list[Value], backward: Deed) -> set[int]:
+        """What was computed for an attribute that was filled once, in an earlier turn.
+
+        It stays as it is, and grows no graph from turn to turn.
+        """
+        found: set[int] = set()
+        for event in self.story.index.stores:
+            if event.name == "[]" or not any(event.args[0] is v for v in shared):
+                continue
+            again = (e for e in self.story.index.stores if e.node is event.node)
+            is_once = not any(is_one_turn(e, backward.event) for e in again)
+            if is_once and not is_one_turn(event, backward.event):
+                found |= {id(v) for v in graph_of(event.args[0])}
+        return found
 
     def _is_one(self, value: Value, backward: Deed) -> bool:
         """Tell whether a value is no older than the turn of a loop that backward runs in."""

@@ -39,11 +39,15 @@ SEEN_THROUGH = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class IdleMembers:
-    """A list of layers, the places in it that are never called, and a call of another one."""
+    """A list of layers, the places in it that are never called, and a call of another one.
+
+    Or called in vain: each turn of a loop puts its result in the place of the last one's.
+    """
 
     kept: Assigned
     places: tuple[int, ...]
     call: ProgramEvent
+    is_called: bool = False
 
 
 def idle_members(story: Story) -> Iterator[IdleMembers]:
@@ -56,10 +60,23 @@ def idle_members(story: Story) -> Iterator[IdleMembers]:
             continue
         calls = [forward_passes(story, member) for member in members]
         places = tuple(i for i, found in enumerate(calls) if not found)
+        in_vain = tuple(i for i, found in enumerate(calls) if found and _are_lost(story, found))
+        if not places and 0 < len(in_vain) < len(calls) and story.does(Do.BACKWARD):
+            yield IdleMembers(kept, in_vain, calls[in_vain[0]][0], is_called=True)
+            continue
         first = next((found[0] for found in calls if found), None)
         is_open = any(_is_taken(story, v) for v in (kept.value, *(members[i] for i in places)))
         if places and first is not None and kept.model in first.within and not is_open:
             yield IdleMembers(kept, places, first)
+
+
+def _are_lost(story: Story, calls: list[ProgramEvent]) -> bool:
+    """Tell whether nothing comes of what a layer gives in a forward pass, with gradients."""
+    if any("forward_hook" in event.name for event in story.events):
+        return False  # a hook may take it
+    return all(
+        e.within and e.result is not None and story.flow.is_lost(e.result) for e in calls
+    ) and any(e.gradients is Answer.YES for e in calls)
 
 
 def is_unlearnt(story: Story, layer: Value, calls: list[ProgramEvent]) -> bool:

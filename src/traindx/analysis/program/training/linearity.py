@@ -59,7 +59,7 @@ class Linearity:
         runs = (e for e in events if e.name == "()" and e.gradients is not Answer.NO)
         self.calls = [e for e in runs if layer_kind(e.receiver) in WEIGHTED]
         made = [e for e in events if e.result is not None]
-        self._made_by = {id(e.result): e for e in sorted(made, key=lambda e: not e.is_own)}
+        self._made_by = {id(e.result): e for e in sorted(made, key=_directness)}
         self._memo: dict[int, tuple[ProgramEvent, ...]] = {}
 
     def rows(self) -> Iterator[LayerRow]:
@@ -143,6 +143,13 @@ class Linearity:
                 return after
             value = after.result if operation is not None and operation.name in PASSES else None
         return None
+
+
+def _directness(event: ProgramEvent) -> int:
+    """Tell how directly a call made its result: a model hands on what its last layer made."""
+    made = event.result
+    is_maker = isinstance(made, Result) and event.receiver is made.receiver
+    return 0 if event.is_own else 1 + is_maker
 
 
 def widens(layer: Value | None) -> bool:

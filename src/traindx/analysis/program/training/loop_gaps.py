@@ -16,6 +16,7 @@ from traindx.analysis.program.training.program import Story
 from traindx.analysis.program.training.scaling import is_gradient_scaler
 from traindx.analysis.program.training.updates import (
     COMPUTES,
+    excludes,
     has_closure,
     is_made,
     is_trusted,
@@ -32,6 +33,11 @@ class BarrenStep:
     loop: Loop
     step: Deed
     loss: ProgramEvent
+
+    @property
+    def is_one_way(self) -> bool:
+        """Whether another way through the loop computes gradients."""
+        return bool(self.loop.does(*COMPUTES))
 
     @property
     def loss_name(self) -> str:
@@ -56,7 +62,8 @@ def barren_steps(story: Story) -> Iterator[BarrenStep]:
     """Yield the steps of loops with a loss in which nothing computes gradients."""
     for loop in training_loops(story):
         step = _step_without_gradients(loop)
-        found = [] if step is None else list(losses(story, loop.events))
+        found = [] if step is None else [e for e in losses(story, loop.events)
+                                         if not excludes(e, step.event)]  # fmt: skip
         made = [e.result for e in found if e.result is not None]
         if step is not None and found and not is_passed_on(story, loop.events, made):
             yield BarrenStep(loop, step, found[0])
@@ -77,9 +84,12 @@ def unapplied_backwards(story: Story) -> Iterator[UnappliedBackward]:
 def _step_without_gradients(loop: Loop) -> Deed | None:
     """The step of an optimizer in a loop where nothing computes or writes gradients."""
     story = loop.story
-    if loop.does(*COMPUTES, Do.MANUAL_UPDATE) or writes_gradients(story, loop.events):
+    computing = loop.does(*COMPUTES, Do.MANUAL_UPDATE)
+    if writes_gradients(story, loop.events):
         return None
     for step in loop.does(Do.STEP):
+        if not all(excludes(d.event, step.event) for d in computing):
+            continue
         is_plain = step.through is None or is_gradient_scaler(story, step.through)
         if is_plain and not has_closure(step) and _is_known(story, step):
             return step

@@ -81,6 +81,8 @@ def _wrong_pace(schedule: Schedule, step: Deed) -> str:
         steps = schedule.steps_to(SMALL)
         if steps < FEW_BATCHES:
             return f"stepped for every batch, {kind} falls a millionfold in {steps:.0f} batches"
+    if is_inner and schedule.is_over_after_an_epoch and _goes_over_again(schedule, step):
+        return f"{kind} is as long as one epoch and is stepped in every one"
     if pace is Unit.STEPS:
         steps = schedule.steps_to(SMALL)
         turns = count_of(Loop(schedule.story, around[-1]))
@@ -93,6 +95,14 @@ def _wrong_pace(schedule: Schedule, step: Deed) -> str:
     if pace is Unit.EPOCHS and is_outer and _counts_batches(schedule):
         return f"{kind} counts batches and is stepped once per epoch"
     return ""
+
+
+def _goes_over_again(schedule: Schedule, step: Deed) -> bool:
+    """Tell whether a loop over epochs, of more than one, is around a step and not the schedule."""
+    made = schedule.story.giver_of(schedule.made)
+    around = [loop for loop in rounds_of(step.event)[:-1] if made and loop not in made.loops]
+    epochs = [Loop(schedule.story, loop) for loop in around]
+    return any(e.unit is Unit.EPOCHS and count_of(e) != 1 for e in epochs)
 
 
 def _counts_batches(schedule: Schedule) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,7 @@ from traindx.analysis.program.training.freezing import (
     frozen_by,
     frozen_untrained,
     is_ever_frozen,
+    is_fresh,
     switches,
 )
 from traindx.analysis.program.training.gradients import history
@@ -153,9 +154,9 @@ def _holding_of(story: Story, optimizers: Sequence[Value]) -> Holding:
         given = [parameters_given(optimizer), *_added(story, optimizer)]
         is_open = is_open or _is_rewritten(story, optimizer)
         for value in given:
-            found = None if value is None else _listed(value)
-            is_open = is_open or found is None
-            layers.extend(found or ())
+            found, may_be_more = ([], True) if value is None else _listed(value)
+            is_open = is_open or may_be_more or not found
+            layers.extend(found)
     return Holding(tuple(layers), is_open)
 
 
@@ -181,34 +182,34 @@ def _rewritten_groups(story: Story) -> list[Value]:
     return found
 
 
-def _listed(value: Value) -> list[Value] | None:
-    """The modules and parameters that a value lists; None where it may list others too."""
+def _listed(value: Value) -> tuple[list[Value], bool]:
+    """The modules and parameters that a value lists, and whether it may list others too."""
     found: list[Value] = []
+    is_open = False
     pending, seen = [value], set[int]()
     while pending:
         item = pending.pop()
         if id(item) in seen:
             continue
         seen.add(id(item))
-        if _may_list_more(item):
-            return None
+        is_open = is_open or _may_list_more(item)
         if PARAMETER in item.fields:
             pending.append(item.fields[PARAMETER])
         elif isinstance(item, Result) and item.maker in LISTS:
             held = item.fields.get(HELD)
             if held is None or isinstance(item.receiver, (Unknown, Part, Choice, Method)):
-                return None
+                return [], True
             found.extend(held.fields.values())
         elif has_parameters(item):
             found.append(item)
         elif isinstance(item, (Unknown, Instance)) or getattr(item, "maker", "") == "()":
-            return None
+            return [], True
         elif isinstance(item, Table):
             given = item.fields.get("params")
             pending.extend(item.inputs if given is None else (given,))
         else:
             pending.extend(item.inputs)
-    return found or None
+    return found, is_open
 
 
 def _may_list_more(value: Value) -> bool:
@@ -238,12 +239,36 @@ def _trained(story: Story, step: Deed) -> list[Value]:
     return [d.subject for d in recorded if d.subject is not None][-1:]
 
 
+def _never_on_again(story: Story) -> Iterator[tuple[Switch, Deed]]:
+    """What freezes one of several models of an optimizer in every turn and never lets it go.
+
+    It starts from random numbers, and the optimizer was given it by itself.
+    """
+    steps: dict[Value, list[Deed]] = {}
+    for step in story.does(Do.STEP):
+        if step.subject is not None:
+            steps.setdefault(step.subject, []).append(step)
+    for optimizer, own in steps.items():
+        models = list(dict.fromkeys(m for m, _ in holders(parameters_given(optimizer))))
+        frozen = {m: [frozen_by(story, m, d.event) for d in own] for m in models}
+        for model, found in frozen.items():
+            first = found[0]
+            is_in_turn = first is not None and bool(first.event.turns)
+            if first is None or not is_in_turn or len(models) < 2 or None in found:
+                continue
+            if any(None in others for m, others in frozen.items() if m is not model) and (
+                is_fresh(story, model, first.event)
+            ):
+                yield replace(first, model=model), own[0]
+
+
 def frozen_whole(story: Story) -> Iterator[tuple[Switch, Deed | None]]:
     """Yield what freezes all that an optimizer holds, or random weights that it holds.
 
     With the step that has nothing to update.
     """
     yield from _all_frozen(story)
+    yield from _never_on_again(story)
     holding = holding_of(story, *optimizers_of(story))
     for switch in frozen_untrained(story):
         if switch.model is not None and (holding.is_open or holding.has(switch.model)):

@@ -40,6 +40,8 @@ MEETINGS = frozenset({"all_reduce", "broadcast", "all_gather", "all_gather_objec
                       "all_reduce_coalesced", "monitored_barrier", "broadcast_object_list",
                       "reduce", "gather"})  # fmt: skip
 READS = frozenset({"load", "read_csv", "open", "read_parquet", "loadtxt", "read_json"})
+TABLES = frozenset({"read_csv", "read_parquet", "read_json", "read_feather", "read_table",
+                    "loadtxt", "genfromtxt", "load_from_disk"})  # fmt: skip
 CAPS = frozenset({"itertools.islice", "builtins.zip", "operator.floordiv", "builtins.min",
                   "math.floor", "itertools.cycle"})  # fmt: skip
 
@@ -62,7 +64,7 @@ def uneven_shares(story: Story) -> Iterator[UnevenShares]:
         return
     for step in story.does(Do.STEP):
         loops = list(_loops_to(story, step))
-        share = _share(loops) or _own_file(step) or _packed(story, step)
+        share = _share(loops) or _own_file(step) or _packed(story, step) or _own_files(story, step)
         if share is not None and not _is_agreed(story, step, loops):
             yield UnevenShares(share, wrapped.result, step)
 
@@ -130,6 +132,33 @@ def _own_file(step: Deed) -> LoopRun | None:
             if is_read and any(is_rank(v) for given in value.inputs for v in origins(given, 20)):
                 return run
     return None
+
+
+def _own_files(story: Story, step: Deed) -> LoopRun | None:
+    """The loop over a loader of a dataset that is made of every n-th file, each of its length."""
+    read = [e.result for e in story.events if e.result is not None and _reads_dealt(e)]
+    for run in step.event.loops if read else ():
+        over = None if run.over is None else source_of(run.over)
+        data = settings_of(over).get("dataset") if over is not None and is_loader(over) else None
+        if data is not None and any(_holds(data, value) for value in read):
+            return run
+    return None
+
+
+def _reads_dealt(event: ProgramEvent) -> bool:
+    """Tell whether a file is read that was dealt to this rank."""
+    if event.name.rsplit(".", 1)[-1] not in TABLES or not event.args:
+        return False  # an image is one example, and so may be an array
+    return any(_is_every_nth(v) for v in origins(event.args[0], 60))
+
+
+def _holds(data: Value, read: Value, depth: int = 5) -> bool:
+    """Tell whether a dataset has rows of what was read, itself or in what it is joined from."""
+    for value in origins(data, 200):
+        parts = value.fields.values() if isinstance(value, Instance) and depth else ()
+        if value is read or any(_holds(part, read, depth - 1) for part in parts):
+            return True
+    return False
 
 
 def _is_dealt(over: Value) -> bool:

@@ -202,10 +202,18 @@ def _unscaled_backward(update: Update) -> Deed | None:
         if deed.do is not Do.BACKWARD or not is_one_turn(deed.event, step):
             break
         added.append(deed)
-    if not any(scaler_of(d.subject) is scaler for d in added):
-        return None
-    plain = [d for d in added if _is_plain(update, d) and happens_with(d.event, step)]
+    scaled = {id(d) for d in added if _is_scaled_somewhere(d, scaler)}
+    if not scaled and not (isinstance(scaler, Result) and story.escapes(scaler) is Answer.NO):
+        return None  # something out of sight may scale with it
+    others = (d for d in added if id(d) not in scaled)
+    plain = [d for d in others if _is_plain(update, d) and happens_with(d.event, step)]
     return next(iter(plain), None)
+
+
+def _is_scaled_somewhere(backward: Deed, scaler: Value) -> bool:
+    """Tell whether what a backward pass starts from went through a scaler."""
+    loss = backward.subject
+    return loss is not None and any(scaler_of(v) is scaler for v in origins(loss, 200))
 
 
 def _is_plain(update: Update, backward: Deed) -> bool:

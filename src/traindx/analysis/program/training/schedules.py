@@ -48,7 +48,10 @@ LENGTHS: dict[str, tuple[tuple[str, int], ...]] = {
     "CyclicLR": (("step_size_up", 3),),
     "get_linear_schedule_with_warmup": (("num_training_steps", 2),),
     "get_cosine_schedule_with_warmup": (("num_training_steps", 2),),
+    "get_polynomial_decay_schedule_with_warmup": (("num_training_steps", 2),),
+    "get_scheduler": (("num_training_steps", 3),),
 }
+COMBINED = frozenset({"SequentialLR", "ChainedScheduler"})
 GAMMAS = {"StepLR": 2, "ExponentialLR": 1}  # by the position of the factor
 EPOCH_WORD = re.compile(r"epoch", re.IGNORECASE)
 # a number of steps; the size of a step, or its name, counts none
@@ -86,7 +89,15 @@ class Schedule:
     def only_scales(self) -> bool:
         """Whether it only multiplies the rate: a rate of zero stays zero."""
         is_torch = self.made.maker.startswith("torch.optim.lr_scheduler.")
-        return is_torch and self.kind in SCALING and "eta_min" not in self.made.kwargs
+        if is_torch and self.kind in COMBINED:
+            given = self._argument("schedulers", 0 if self.kind == "ChainedScheduler" else 1)
+            parts = given.members if isinstance(given, Items) and given.is_whole else []
+            found = [p for p in parts if isinstance(p, Result)]
+            is_known = bool(parts) and len(found) == len(parts)
+            return is_known and all(Schedule(self.story, p).only_scales for p in found)
+        floor = self._argument("eta_min", 2) if self.kind == "CosineAnnealingLR" else None
+        is_free = floor is None and "eta_min" not in self.made.kwargs
+        return is_torch and self.kind in SCALING and is_free
 
     def _argument(self, name: str, position: int) -> Value | None:
         if name in self.made.kwargs:
@@ -177,6 +188,18 @@ class Schedule:
         last = [k for k, v in found.items() if v != 0]
         return min((k for k in zero if all(k > x for x in last)), default=None)
 
+    @property
+    def is_over_after_an_epoch(self) -> bool:
+        """Whether it ends, and its length is the number of batches of one pass over a loader."""
+        is_final = self.kind in FINAL and bool(self.lengths)
+        if self.kind == "LinearLR":  # else it warms up
+            is_final = is_final and constant(self._argument("end_factor", 2)) == 0
+        if self.kind == "get_scheduler":
+            is_final = is_final and constant(self._argument("name", 0)) in ENDING
+        if self.kind == "OneCycleLR":  # else of a number of epochs
+            is_final = is_final and self._argument("total_steps", 2) is not None
+        return is_final and all(_is_one_pass(self.story, v) for v in self.lengths)
+
     def steps_to(self, share: float) -> float:
         """The number of steps after which it has multiplied the rate by a share."""
         if self.kind not in GAMMAS:
@@ -250,6 +273,27 @@ class Schedule:
         mode = self._argument("mode", 1)
         given = "min" if mode is None else constant(mode)
         return {"min": Metric.LOSS, "max": Metric.SCORE}.get(str(given))
+
+
+# what stays at its end once it is there, or fails beyond it
+FINAL = frozenset(
+    {"get_linear_schedule_with_warmup", "get_polynomial_decay_schedule_with_warmup",
+     "get_cosine_schedule_with_warmup", "get_scheduler", "LinearLR", "PolynomialLR", "OneCycleLR"}
+)  # fmt: skip
+ENDING = ("linear", "cosine", "polynomial")
+ROUNDS = frozenset({"builtins.int", "builtins.round", "math.ceil", "math.floor", "builtins.max"})
+
+
+def _is_one_pass(story: Story, length: Value, depth: int = 8) -> bool:
+    """Tell whether a number is that of the batches of a loader, perhaps by updates of several."""
+    if not isinstance(length, Result) or not length.args or depth == 0:
+        return False
+    if length.maker == "builtins.len":
+        return story.kind_of(length.args[0]).kind is Kind.LOADER
+    if length.maker in ROUNDS or length.maker in DIVIDES:
+        made = [v for v in length.args if isinstance(v, Result)][:1]
+        return bool(made) and _is_one_pass(story, made[0], depth - 1)
+    return False
 
 
 DIVIDES = frozenset({"operator.floordiv", "operator.div", "operator.truediv"})

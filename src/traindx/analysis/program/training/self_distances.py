@@ -40,7 +40,7 @@ def is_self_distance(value: Value) -> bool:
     operation = operation_of(value)
     if is_sum_of_squares(operation) and operation is not None:
         square = operation_of(operation.operands[0])
-        difference = operation_of(square.operands[0]) if square is not None else None
+        difference = None if square is None else _unweighted(square.operands[0])
         return difference is not None and difference.name == "sub" and _are_one(difference)
     terms = list(_terms(value))
     products = [p for sign, v in terms if sign < 0 and (p := _own_product(v)) is not None]
@@ -58,6 +58,18 @@ def _unclamped(value: Value) -> Value:
     is_clamp = operation.name in CLAMPS and number_of(bound) == 0
     is_alike = operation.name in ZERO_AT_ZERO or is_clamp
     return operation.operands[0] if is_alike else value
+
+
+def _unweighted(value: Value, depth: int = 6) -> Operation | None:
+    """Return what a value is a multiple of: a weight leaves a zero where it is."""
+    operation = operation_of(value)
+    if operation is None or depth == 0 or operation.name not in ("mul", "div"):
+        return operation
+    first, *rest = operation.operands
+    inner = [operation, _unweighted(first, depth - 1)]
+    if operation.name == "mul":
+        inner += [_unweighted(v, depth - 1) for v in rest]
+    return next((o for o in inner if o is not None and o.name == "sub"), operation)
 
 
 def _are_one(operation: Operation) -> bool:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from traindx.analysis.program.execution import namespaces
+from traindx.analysis.program.execution.layer_parts import weight_sizes
 from traindx.analysis.program.execution.library import FOLDED
 from traindx.analysis.program.execution.values import (
+    Items,
     Known,
     Part,
     Result,
@@ -29,6 +33,7 @@ COMPUTED: dict[str, Callable[..., object]] = {
     "operator.pow": operator.pow,
     "operator.neg": operator.neg,
 }
+ENVIRONMENT = ("os.getenv", "os.environ.get")
 PARSES = (".parse_args", ".parse_known_args")
 
 
@@ -40,11 +45,33 @@ def constants_of(story: Story, value: Value | None) -> list[object]:
     for option in options_of(value):
         held = default_of(story, option) or option
         found += [o.value for o in options_of(held) if isinstance(o, Known)]
-        if isinstance(held, Result) and held.maker in COMPUTED and not held.kwargs:
+        if (total := _total(story, held)) is not None:
+            found.append(total)
+        elif isinstance(held, Result) and held.maker in COMPUTED and not held.kwargs:
             found += _computed(story, held)
         elif _is_size(held) and type(size := story.shapes.of(held)) is int:
             found.append(size)
     return found
+
+
+def _total(story: Story, value: Value) -> float | None:
+    """Return what the numbers of a list add up to, or how many numbers a weight has."""
+    if not isinstance(value, Result):
+        return None
+    if value.maker == ".numel" and value.receiver is not None:
+        sizes = weight_sizes(value.receiver)
+        return None if sizes is None else _folded(story, sizes, math.prod)
+    given = value.args[0] if value.maker == "builtins.sum" and value.args else None
+    is_listed = isinstance(given, Items) and given.is_whole and bool(given.members)
+    return _folded(story, given.inputs, sum) if given is not None and is_listed else None
+
+
+def _folded(
+    story: Story, values: Iterable[Value], fold: Callable[[list[float]], float]
+) -> float | None:
+    found = [constants_of(story, value) for value in values]
+    known = [n for own in found for n in own if isinstance(n, (int, float))]
+    return fold(known) if all(len(own) == 1 for own in found) and len(known) == len(found) else None
 
 
 def _is_size(value: Value) -> bool:
@@ -102,11 +129,18 @@ def _computed(story: Story, made: Result) -> list[object]:
 
 
 def default_of(story: Story, value: Value) -> Value | None:
-    """Return the default of what the command line sets: `args.lr` of `add_argument("--lr")`."""
-    if not isinstance(value, Part) or not isinstance(value.of, Result):
+    """Return what a setting is where nobody gives another.
+
+    `args.lr` of `add_argument("--lr")`; an entry of a dictionary that the command line may
+    change; a variable of the environment with a value for want of one.
+    """
+    if isinstance(value, Result):
+        return value.args[1] if value.maker in ENVIRONMENT and len(value.args) > 1 else None
+    if not isinstance(value, Part):
         return None
-    if value.of.maker not in PARSES:
-        return None
+    owner = default_of(story, value.of) or value.of
+    if not isinstance(owner, Result) or owner.maker not in PARSES:
+        return namespaces.entry(owner, value.key)
     for event in story.index.named(".add_argument"):
         if value.key in destinations(event.args, event.kwargs):
             return event.kwargs.get("default") or _switch(constant(event.kwargs.get("action")))

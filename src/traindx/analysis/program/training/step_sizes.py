@@ -14,6 +14,7 @@ from traindx.analysis.program.execution.values import (
     Table,
     Value,
     constant,
+    options_of,
     origins,
 )
 from traindx.analysis.program.training.acts import Deed, Do
@@ -105,7 +106,8 @@ def keeps_rate(
     may write other rates by hand.
     """
     given = parameters_given(optimizer)
-    tables = [v for v in origins(given, 100) if isinstance(v, Table)] if given is not None else []
+    groups = given.members if isinstance(given, Items) else [] if given is None else [given]
+    tables = [o for group in groups for o in options_of(group) if isinstance(o, Table)]
     if any(not t.is_whole for t in tables) or not list(holders(given)):
         return False
     if isinstance(given, Items) and not given.is_whole:

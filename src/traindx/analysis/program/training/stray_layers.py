@@ -9,6 +9,7 @@ from traindx.analysis.program.execution.values import (
     Answer,
     Instance,
     Items,
+    Known,
     Result,
     Table,
     Value,
@@ -52,7 +53,7 @@ def _is_unregistered(story: Story, kept: Assigned) -> bool:
     is_object = isinstance(kept.value, Instance) and not is_module(kept.value)
     if not (is_object or isinstance(kept.value, (Items, Table))):
         return False
-    members = kept_apart(kept.value)
+    members = [m for m in kept_apart(kept.value) if not isinstance(m, Known)]  # their settings
     kinds = [m for m in members if has_weights(m) is Answer.YES]
     is_for_layers = len(kinds) * 2 > len(members) or (is_object and bool(kinds))
     if not is_for_layers or not _is_still_there(kept):

@@ -31,6 +31,7 @@ from traindx.analysis.program.execution.values import (
     origins,
 )
 from traindx.analysis.program.training.acts import Deed, Do, is_gradient, model_of
+from traindx.analysis.program.training.conditions import contradicts
 from traindx.analysis.program.training.freezing import is_ever_frozen
 from traindx.analysis.program.training.gradients import runs_behind
 from traindx.analysis.program.training.kinds import Kind, names_of
@@ -45,6 +46,10 @@ if TYPE_CHECKING:
 
 COMPUTES = frozenset({Do.BACKWARD, Do.GRAD})
 UPDATES = frozenset({Do.STEP, Do.MANUAL_UPDATE})
+# what is done in place and leaves the numbers as they are
+SAME_NUMBERS = frozenset(
+    {".detach_", ".requires_grad_", ".share_memory_", ".squeeze_", ".unsqueeze_", ".t_"}
+)
 SPREAD = "operator.spread"
 REACHED = frozenset({"operator.eq", "operator.ge"})
 NOT_REACHED = frozenset({"operator.ne", "operator.lt"})
@@ -54,11 +59,8 @@ def excludes(one: ProgramEvent, other: ProgramEvent) -> bool:
     """Tell whether two events are on different ways of one condition, so that only one happens."""
     for a in one.guards:
         for b in other.guards:
-            if a.holds is b.holds:
-                continue
-            if a.test is not None and a.test is b.test:
-                return True
-            if a.site.node is b.site.node and one.turns == other.turns:
+            is_same_place = a.site.node is b.site.node and one.turns == other.turns
+            if (is_same_place and a.holds is not b.holds) or contradicts(a, b):
                 return True
     return False
 
@@ -432,7 +434,7 @@ def writes_gradients(story: Story, events: Iterable[ProgramEvent]) -> bool:
                 return True
             if event.name == "[]" and is_gradient(event.receiver):
                 return True
-        elif is_in_place(event.name):
+        elif is_in_place(event.name) and event.name not in SAME_NUMBERS:
             changed = event.receiver if event.receiver is not None else next(iter(event.args), None)
             if is_gradient(changed):
                 return True
@@ -533,9 +535,18 @@ def _update_on_old_gradients(repeated: Repetition) -> Deed | None:
         is_cleared = any(
             _may_clear(d, update, story) for d in cleared if not is_once(d.event)
         ) and not _leaves_some(story, cleared, update.subject)
-        if not is_cleared and _is_repeated(repeated, update):
+        later = None if is_cleared else _repeated(repeated, update)
+        if later is not None and not _is_cleared_for(repeated, update, later):
             return update
     return None
+
+
+def _is_cleared_for(repeated: Repetition, update: Deed, later: Deed) -> bool:
+    """Tell whether an optimizer of several that a loop goes through is cleared before it is on."""
+    if not repeated.loop.is_whole:
+        return False
+    window = UpdateWindow(repeated.story, update.event, later.event)
+    return any(_may_clear(d, update, repeated.story) for d in window.does(Do.ZERO_GRAD))
 
 
 def is_once(event: ProgramEvent) -> bool:
@@ -591,8 +602,8 @@ def _is_plain_step(story: Story, step: Deed) -> bool:
     return is_made(optimizer) or not any(s.does(Do.ZERO_GRAD) for s in story.program.stories)
 
 
-def _is_repeated(repeated: Repetition, update: Deed) -> bool:
-    """Tell whether the same optimizer, or the same weight, is updated after the next pass too."""
+def _repeated(repeated: Repetition, update: Deed) -> Deed | None:
+    """Return the update of the same optimizer, or the same weight, after the next pass."""
     tensor = changed_tensor(update.subject)
     for later in repeated.story.does(update.do):
         other = changed_tensor(later.subject)
@@ -601,8 +612,8 @@ def _is_repeated(repeated: Repetition, update: Deed) -> bool:
         )
         is_later = later.event.order > repeated.second.event.order
         if is_alike and is_later and later.event.node is update.event.node:
-            return True
-    return False
+            return later
+    return None
 
 
 def updates_on_old_gradients(story: Story) -> Iterator[tuple[Repetition, Deed]]:

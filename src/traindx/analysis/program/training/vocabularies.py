@@ -55,7 +55,7 @@ def unresized_tables(story: Story) -> Iterator[UnresizedTable]:
         if event.name not in ADDS or not _is_tokenizer(tokenizer) or tokenizer is None:
             continue
         tokens = _new_tokens(story, event, tokenizer)
-        model = _table_of(story, tokenizer) if tokens else None
+        model = _table_of(story, tokenizer, event) if tokens else None
         if model is not None and _is_done(event, tokenizer) and not _is_handed(story, model):
             yield UnresizedTable(event, tuple(tokens), model)
 
@@ -121,7 +121,7 @@ def _is_done(event: ProgramEvent, tokenizer: Value) -> bool:
     return bool(is_asked) or is_certain(event)
 
 
-def _table_of(story: Story, tokenizer: Value) -> Value | None:
+def _table_of(story: Story, tokenizer: Value, added: ProgramEvent) -> Value | None:
     """Return a model of the same checkpoint, or made for the size without added tokens."""
     own = _checkpoint(tokenizer)
     for event in story.events:
@@ -138,7 +138,16 @@ def _table_of(story: Story, tokenizer: Value) -> Value | None:
         rows = setting(made, "num_embeddings") if layer_kind(made) == "Embedding" else sized
         if isinstance(rows, Part) and rows.of is tokenizer and rows.key == "vocab_size":
             return made
+        if rows is not None and _is_counted_before(story, rows, tokenizer, added):
+            return made
     return None
+
+
+def _is_counted_before(story: Story, rows: Value, tokenizer: Value, added: ProgramEvent) -> bool:
+    """Tell whether a size is that of a tokenizer before tokens are added to it."""
+    is_length = isinstance(rows, Result) and rows.maker == "builtins.len"
+    counted = story.giver_of(rows) if is_length and rows.inputs[:1] == (tokenizer,) else None
+    return counted is not None and counted.order < added.order
 
 
 def _is_same_name(story: Story, own: Value | None, given: Value | None) -> bool:

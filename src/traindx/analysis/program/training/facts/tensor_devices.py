@@ -180,7 +180,7 @@ class Places:
 
     def _together(self, operands: Sequence[Value]) -> TensorPlace | None:
         inside = [v for o in operands for v in (o.members if isinstance(o, Items) else (o,))]
-        found = {self.of(v) for v in inside if not isinstance(v, Known)}
+        found = {self.of(v) for v in inside if not _is_number(v)}
         if TensorPlace.ACCELERATOR in found:
             return TensorPlace.ACCELERATOR
         return found.pop() if len(found) == 1 else None
@@ -204,6 +204,13 @@ class Places:
             for part in inside[id(owner)]:
                 found.setdefault(id(part), []).append((order, place))
         return found
+
+
+def _is_number(value: Value) -> bool:
+    """Tell whether a value is a number of Python, which is on no device."""
+    is_counted = isinstance(value, Result) and value.maker.startswith(("builtins.", "math."))
+    is_drawn = isinstance(value, Result) and value.maker == "builtins.next"
+    return isinstance(value, Known) or (is_counted and not is_drawn)
 
 
 def devices(value: Value) -> Iterator[Value]:
@@ -280,7 +287,10 @@ def _of_event(story: Story, event: ProgramEvent) -> DeviceClash | None:
     placed = [(v, story.places.of(v)) for v in operands]
     if not any(p is TensorPlace.ACCELERATOR for _, p in placed):
         return None
-    left = next((v for v, p in placed if p is TensorPlace.CPU and _is_several(story, v)), None)
+    several = (v for v, p in placed if p is TensorPlace.CPU and _is_several(story, v))
+    classes = operation.settings.get("weight")  # of a loss: one number for each class
+    behind = (v for v, p in placed if p is TensorPlace.CPU and v is classes)
+    left = next((v for found in (several, behind) for v in found), None)
     text = "A tensor of the CPU meets one of the device that the program chooses"
     return None if left is None else DeviceClash(event, left, text)
 

@@ -385,7 +385,9 @@ class TensorShapes:
         if name == "getitem":
             return self._item(value, args)
         if name in ("neg", "invert", "pos"):
-            return ShapedTensor(args[0].shape) if isinstance(args[0], ShapedTensor) else UNKNOWN
+            if isinstance(args[0], ShapedTensor):
+                return ShapedTensor(args[0].shape)
+            return arrays.NUMBER if isinstance(args[0], (int, float, Size)) else UNKNOWN
         plain = name if name in SIGNS or name[:1] != "i" else name[1:]
         if len(args) != 2 or plain not in SIGNS:
             return UNKNOWN
@@ -426,6 +428,8 @@ class TensorShapes:
         if name == "slice":
             width = _width(value)
             return slice(*args) if width is None else slice(0, width)
+        if name == "range":
+            return Several(arrays.NUMBER)
         if name == "next":
             return arrays.element(first, self.symbols)
         if name == "len" and isinstance(first, ShapedTensor):
