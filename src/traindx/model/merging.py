@@ -43,6 +43,8 @@ CHANCE = 1e-3  # odds below which an equal sequence of values is no coincidence
 ALIKE = 20.0  # times; a loss on held-out data is no further from the one of training
 REPEATED = 3  # evaluations; a test after the training is done once, or before and after
 MESSAGE_ENOUGH = 40  # characters of a message that was cut which tell it from others
+# words of a name that may tell a term from the sum of all
+_TERMS = frozenset({"ce", "bce", "nll", "binary", "smooth", "lm", "sparse", "cross"})
 SAMPLED = 256  # points looked at to learn how many digits a telling prints
 
 
@@ -261,19 +263,34 @@ def resolve(told: Iterable[Series], recorded: Collection[str] = ()) -> dict[str,
             groups.setdefault(series.name.split("@", 1)[0], []).append(unwrap_steps(series))
     resolved: dict[str, Series] = {}
 
-    def order(series: Series) -> tuple[bool, tuple[bool, int, int, str, str, bytes]]:
+    def order(series: Series) -> tuple[bool, tuple[bool, int, bool, int, int, str, str, bytes]]:
         return series.origin.artifact not in recorded, _fullest_first(series)
 
     for name, tellings in groups.items():
         kept = _fold(sorted(tellings, key=order))
         kept = sorted(_chain(kept), key=order)
-        for i, series in enumerate(_fold(kept)):
-            label = name if i == 0 else f"{name}@{i + 1}"
+        first, *others = _fold(kept)
+        resolved[name] = replace(first, name=name)
+        at = 2
+        for series in others:
+            label = _term(name, first, series)
+            if label is None or label in resolved or label in groups:
+                label, at = f"{name}@{at}", at + 1
             resolved[label] = replace(series, name=label)
     return resolved
 
 
-def _fullest_first(series: Series) -> tuple[bool, int, int, str, str, bytes]:
+def _term(name: str, total: Series, series: Series) -> str | None:
+    """Return the name of a term that is told beside its total: ``loss_ce`` beside ``loss``."""
+    if total.origin.artifact != series.origin.artifact or len(total) != len(series):
+        return None
+    said = set(words(total.origin.name))
+    own = [w for w in words(series.origin.name) if w in _TERMS and w not in said]
+    is_beside = bool(own) and bool(np.array_equal(total.places, series.places))
+    return f"{name}/{'_'.join(own)}" if is_beside and len(total.places) else None
+
+
+def _fullest_first(series: Series) -> tuple[bool, int, bool, int, int, str, str, bytes]:
     """Order tellings by how well they stand for the metric, the same whatever order they come in.
 
     Of an evaluation, the value for the whole set counts, not the one of each batch.
@@ -283,11 +300,20 @@ def _fullest_first(series: Series) -> tuple[bool, int, int, str, str, bytes]:
     return (
         is_evaluation and "step" in named and "epoch" not in named,
         -len(series),
+        len(series) > 1 and bool(np.all(series.values == series.values[0])),
+        _is_part(named),
         len(named),
         series.origin.artifact,
         series.origin.name,
         series.steps.tobytes() + series.values.tobytes(),
     )
+
+
+def _is_part(named: Sequence[str]) -> int:
+    """Rank a name by how surely it is the whole: ``loss_total``, ``loss``, then ``loss_smooth``."""
+    if {"total", "overall"} & set(named):
+        return 0
+    return 1 + bool(_TERMS & set(named))
 
 
 def _fold(tellings: Iterable[Series]) -> list[Series]:

@@ -15,7 +15,7 @@ from functools import lru_cache
 PHASES = {
     "train": "train", "training": "train", "trn": "train", "tr": "train", "trainer": "train",
     "val": "val", "valid": "val", "validation": "val", "eval": "val", "evaluation": "val",
-    "dev": "val", "holdout": "val", "vl": "val",
+    "validate": "val", "dev": "val", "holdout": "val", "vl": "val",
     "test": "test", "testing": "test", "tst": "test",
 }  # fmt: skip
 
@@ -53,7 +53,7 @@ KINDS: tuple[tuple[str, frozenset[str]], ...] = (
     ("psnr", frozenset({"psnr"})),
     ("ssim", frozenset({"ssim"})),
     ("fid", frozenset({"fid"})),
-    ("reward", frozenset({"reward", "rewards", "return", "returns", "rew"})),
+    ("reward", frozenset({"reward", "rewards", "return", "returns", "rew", "utility"})),
     ("entropy", frozenset({"entropy"})),
     ("kl", frozenset({"kl", "kld"})),
     ("score", frozenset({"score"})),
@@ -75,7 +75,7 @@ _EVALUATED = frozenset({"wer", "cer", "bleu", "chrf", "meteor", "rouge", "em", "
 _STEP_WORDS = frozenset(
     {"step", "steps", "globalstep", "iter", "iters", "iteration", "iterations", "it", "itr", "i",
      "update", "updates", "timestep", "timesteps", "batch", "batches", "minibatch", "episode",
-     "episodes", "round", "rounds"}
+     "episodes", "round", "rounds", "frame", "frames"}
 )  # fmt: skip
 _EPOCH_WORDS = frozenset({"epoch", "epochs", "ep"})
 _COUNTER_WORDS = frozenset(
@@ -95,11 +95,12 @@ _AGGREGATES = frozenset(
      "overall", "sum", "smoothed", "smooth", "the", "of", "metrics", "metric", "iter", "global",
      "per", "final", "lm", "cross", "ce", "log", "logs", "performance", "rank0", "reduced",
      "scalar", "scalars", "score", "rate", "ep", "episode", "episodic", "rollout", "rollouts",
-     "charts", "sparse", "categorical", "binary", "avr", "ave"}
+     "charts", "sparse", "categorical", "binary", "avr", "ave", "so", "far"}
 )  # fmt: skip
 # words that turn the name of a metric into the name of something else: "best_val_loss" is no loss
 _ABOUT_A_METRIC = frozenset(
-    {"best", "min", "max", "weight", "weights", "coef", "coeff", "lambda", "ratio", "patience",
+    {"best", "worst", "highest", "lowest", "previous", "melhor", "mejor", "meilleur", "meilleure",
+     "migliore", "beste", "bester", "min", "max", "weight", "weights", "coef", "coeff", "lambda", "ratio", "patience",
      "threshold", "delta", "improvement", "count", "num", "std", "var", "variance", "target",
      "flos", "flops", "id", "name", "fraction", "nan"}
 )  # fmt: skip
@@ -132,7 +133,12 @@ _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*|[A-Z]+\d*|\d+(?:\.\d+)
 _SPELLINGS = tuple(
     (re.compile(pattern), word)
     for pattern, word in (
-        (r"mAP|MAP", "map"),
+        (r"mAP|MAP(?![A-Za-z])", "map"),
+        (r"^TrA$", "train acc"),  # "TrA: 38.3% | VAcc: 46.2% VF1: 45.1%"
+        (r"^VA$", "val acc"),
+        (r"^V(?=Acc|F1|AUC|IoU)", "val "),
+        (r"^Va(?=Acc|F1|Loss)", "val "),
+        (r"^Te(?=Acc|F1|Loss)", "test "),
         (r"[mM]?IoU|io_u\b", "iou"),
         (r"AdamW", "adamw"),
         (r"(?i)cross[ _-]?entropy", "crossentropy"),
@@ -213,7 +219,7 @@ def in_one_word(text: str) -> str:
 def canonical(name: str, phase: str | None = None) -> str:
     """Return the canonical name of a metric; `phase` says what its name may leave out."""
     name = name.strip()[:MAX_NAME].replace("@", " ")  # `@` tells apart the tellings of one metric
-    parts = words(name)
+    parts = words(_TERM_OF_A_LOSS.sub("loss_", _VERL.sub("", name)))
     # the last one: "train/val_loss" is a validation loss on the panel of the training
     named_phase = next((PHASES[w] for w in reversed(parts) if w in PHASES), None)
     rest = [w for w in parts if w not in PHASES]
@@ -229,7 +235,10 @@ def canonical(name: str, phase: str | None = None) -> str:
 
 
 # the losses of CycleGAN and pix2pix go by these names alone
-_ADVERSARIAL = re.compile(r"[DG]_[AB]|(?:cycle|idt)_[AB]|G_GAN|G_L1|D_real|D_fake")
+_ADVERSARIAL = re.compile(r"[DG]_[AB]|(?:cycle|[Cc]yc|idt)_[AB]|G_GAN|G_L1|D_real|D_fake")
+# verl: panels that say who measures it
+_VERL = re.compile(r"^critic/(?=rewards/|score/)|^actor/(?=entropy$|lr$|ppo_kl$)")
+_TERM_OF_A_LOSS = re.compile(r"(?:^|(?<=[/_. ]))L_(?=[A-Za-z]{2})")  # "train_L_vae", "L_recon"
 _GRADIENT = r"grad(?:ient)?s?(?:[_ ](?:l2|2))?(?:[_ ]?norms?)?"
 _WEIGHT = r"(?:weights?|params?|parameters?)(?:[_ ](?:l2|2))?(?:[_ ]?norms?)?"
 _LIGHTNING = re.compile(r"grad_(?:\d+(?:\.\d+)?|inf)_norm")
@@ -281,6 +290,9 @@ def _machine_name(name: str, rest: list[str], phase: str | None) -> str | None:
     have = set(rest)
     where = [phase] if phase in {"val", "test"} else []
     is_gradient = _is_norm(rest, ("grad",)) or bool({"gnorm", "gradnorm", "grdn"} & have)
+    is_gradient |= [w for w in rest if w not in _AGGREGATES] in (["grad"], ["gradient"])
+    if name.strip() == "max_grad_norm":
+        return None  # where the gradients are clipped
     if is_gradient or rest == ["total", "norm"]:
         part = _norm_part(name)
         return f"grad_norm/{part}" if part else "grad_norm"
@@ -344,6 +356,8 @@ def _measured_name(rest: list[str], phase: str | None) -> str | None:
         if not found or (rest == ["top"] and kind == "accuracy"):  # "saved as top 3"
             continue
         part = [w for w in rest if w not in found and w not in _AGGREGATES]
+        if part and part != ["nll"]:  # the cross entropy of one of several layers or heads
+            part = [w for w in rest if w not in found and w not in _AGGREGATES - {"ce"}]
         part += [n for w in found if w not in spelled and (n := re.sub(r"^\D+", "", w))]
         named = f"{kind}/{phase or ('val' if kind in _EVALUATED else 'train')}"
         part = _plain_part(kind, part)
@@ -364,7 +378,8 @@ def _is_reward(rest: list[str]) -> bool:
 def _plain_part(kind: str, part: list[str]) -> list[str]:
     """Say which of a family a metric is; the usual one of the family has no part."""
     if kind == "accuracy":
-        return [f"top{w}" if w.isdigit() else w for w in part if w != "1"]
+        is_plain = all(w.isdigit() for w in part)
+        return [f"top{w}" if w.isdigit() else w for w in part if w != "1"] if is_plain else part
     if kind == "map":
         fraction = {"0.5": "50", "0.50": "50", "0.75": "75"}
         return [fraction.get(w, w) for w in part if w not in {"5095", "b"}]

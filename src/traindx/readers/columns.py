@@ -251,11 +251,10 @@ def _metrics(
             keep = rows[value.rows]
             yield tag, _without_gaps(Cells(tag, value.rows[keep], value.values[keep]))
         return
-    for i, cells in enumerate(columns.numbers):
-        if i in clock_columns or not _is_metric(cells):
-            continue
+    own = [c for i, c in enumerate(columns.numbers) if i not in clock_columns and _is_metric(c)]
+    for cells in own:
         name = cells.name.rsplit(" - ", 1)[-1]  # a W&B export writes "run - metric"
-        if _flat(name) in VALUES:
+        if _flat(name) in VALUES and (prefix or len(own) == 1):
             name = prefix or own_title
         elif prefix:
             name = f"{prefix}/{name}"

@@ -41,6 +41,10 @@ SNIFFED_LINES = 400
 
 def sniff(path: Path, head: bytes) -> float:
     """Say how sure it is that a file is what a run printed."""
+    if b"\0" in head and not is_text(head):
+        head = head.replace(b"\0", b"")  # several writers, or a file cut while it was written
+        if _is_strange(head):
+            return 0.0
     if not head.strip() or not is_text(head):
         return 0.0
     sample = separate(decode(head[:SNIFFED]).encode("utf-8", errors="replace"))
@@ -55,6 +59,13 @@ def sniff(path: Path, head: bytes) -> float:
             return 0.4
         return PLAIN if any(b" " in line.strip() for line in lines) else PLAIN / 2
     return 0.3 if told == 1 else SURE if told > 0.05 * len(lines) else 0.4
+
+
+def _is_strange(head: bytes) -> bool:
+    """Tell the bytes of numbers from text in whatever encoding: too few of them are letters."""
+    sample = head[:8192]
+    plain = len(sample.translate(None, bytes(range(128))))
+    return plain > 0.2 * len(sample) and "\ufffd" in sample[:-4].decode("utf-8", errors="replace")
 
 
 def _reports(plan: LinePlan) -> bool:
