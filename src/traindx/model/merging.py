@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from traindx.model.metric_names import bare_phase, kind_of, phase_of, words
+from traindx.model.metric_names import PHASES, bare_phase, kind_of, phase_of, words
 from traindx.model.recording import Recording
 from traindx.model.run import (
     Architecture,
@@ -34,6 +34,7 @@ from traindx.model.run import (
     join_points,
 )
 
+_Order = tuple[bool, int, bool, int, int, bool, str, str, bytes]
 _SHARD = re.compile(r"-\d+-of-\d+\.\w+$|\.\w+\.index\.json$")  # model-00001-of-00002.safetensors
 _DIGITS = re.compile(r"(\d+)")
 SHARED_ENOUGH = 0.95  # share of common points that must agree; a log may cut a digit or two wrongly
@@ -263,7 +264,7 @@ def resolve(told: Iterable[Series], recorded: Collection[str] = ()) -> dict[str,
             groups.setdefault(series.name.split("@", 1)[0], []).append(unwrap_steps(series))
     resolved: dict[str, Series] = {}
 
-    def order(series: Series) -> tuple[bool, tuple[bool, int, bool, int, int, str, str, bytes]]:
+    def order(series: Series) -> tuple[bool, _Order]:
         return series.origin.artifact not in recorded, _fullest_first(series)
 
     for name, tellings in groups.items():
@@ -290,7 +291,7 @@ def _term(name: str, total: Series, series: Series) -> str | None:
     return f"{name}/{'_'.join(own)}" if is_beside and len(total.places) else None
 
 
-def _fullest_first(series: Series) -> tuple[bool, int, bool, int, int, str, str, bytes]:
+def _fullest_first(series: Series) -> _Order:
     """Order tellings by how well they stand for the metric, the same whatever order they come in.
 
     Of an evaluation, the value for the whole set counts, not the one of each batch.
@@ -302,7 +303,8 @@ def _fullest_first(series: Series) -> tuple[bool, int, bool, int, int, str, str,
         -len(series),
         len(series) > 1 and bool(np.all(series.values == series.values[0])),
         _is_part(named),
-        len(named),
+        sum(w not in PHASES for w in named),
+        not any(w in PHASES for w in named),
         series.origin.artifact,
         series.origin.name,
         series.steps.tobytes() + series.values.tobytes(),

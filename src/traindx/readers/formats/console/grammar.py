@@ -48,6 +48,7 @@ _NEXT_VALUE = re.compile(r"\s*[:=]\s*[-+]?(?:0|\.0|nan|inf)")
 _NEXT_FRACTION = re.compile(r"\s+-?0\.0(?:[eE][-+]?0)?(?=\s|$)")
 _LAST_FRACTION = re.compile(r"\s*:\s*-?(?:0\.0(?:[eE][-+]?0)?|nan)\s*$")
 _VERBS = frozenset({"is", "was", "reached"})  # "Loss is nan", "val_loss reached 0.3"
+_PROSE = frozenset({"return", "returns"})  # "return 10" is code
 _LAYER = re.compile(  # a row of Lightning's summary of a model
     r"\s*0\s*\|\s*[\w.]+\s*\|\s*[A-Z]\w+(?:\[\w+\])?\s*\|\s*0(?:\.0)?\s*[KMBT]?\s*(?:\|.*)?$"
 )
@@ -208,7 +209,9 @@ class _Walk:
     def _is_named_by(self, token: Token) -> bool:
         """Take a number into the name of the next one: ``mAP 0.5 : 0.31``."""
         text, end = self.marks.text, token.end
-        is_tag = token.value is not None and token.value.is_integer and _NEXT_MEAN.match(text, end)
+        is_tag = token.value is not None and token.value.is_integer
+        is_score = kind_of(canonical(" ".join(self._words()))) in HIGHER_IS_BETTER
+        is_tag &= bool(_NEXT_MEAN.match(text, end) or (is_score and _NEXT_FRACTION.match(text, end)))
         if token.unit or not (is_tag or _NEXT_VALUE.match(text, end)):
             return False
         self.said.append(token)
@@ -278,7 +281,7 @@ class _Walk:
             return
         if token.value is None or (is_plain_error(text) and _is_code(token, is_bound)):
             return
-        if _LIST.match(self.marks.text, token.end):
+        if _LIST.match(self.marks.text, token.end) or (lowered in _PROSE and not is_bound):
             return
         is_score = kind_of(canonical(text)) in HIGHER_IS_BETTER
         if is_score and _FIRST_OF_MANY.match(self.marks.text[token.start - 1 :]):

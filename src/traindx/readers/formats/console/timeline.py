@@ -155,7 +155,7 @@ class PhasesTold:
 
     headings: Floats  # place and code, in order
     lines: Floats  # likewise of everything that has a phase or counts
-    named: Floats  # places of the lines that name their own phase
+    named: Floats  # places of the lines that name an evaluation as theirs
 
 
 def phases_told(tellings: Sequence[Telling], notes: LogNotes) -> PhasesTold:
@@ -167,7 +167,7 @@ def phases_told(tellings: Sequence[Telling], notes: LogNotes) -> PhasesTold:
     kinds = {(t.told.rank, t.told.template, t.told.phase): t for t in tellings}  # of lines
     for (_, _, phase), telling in kinds.items():
         places = telling.rows[:, PLACE]
-        if phase is not None:
+        if phase in PHASE_CODES:
             named.append(places)
         if phase is not None or telling.has_step or telling.has_epoch:
             code = PHASE_CODES.get(phase or "", 0)
@@ -219,7 +219,7 @@ def split_phases(telling: Telling, phased: PhasesTold, blocks: Floats) -> Iterat
     is_under = (far - far[at_new] == 0) & ~is_far[at_new] & (above >= 0)
     codes = np.where(is_under, phases[np.maximum(above, 0)], 0)
     if kind_of(canonical(telling.told.name)) == "loss" and len(phased.named):
-        # where a line names its own phase, the heading is over for the next training step
+        # where a line names the phase of its heading, it is over for the next training step
         last = np.searchsorted(phased.named, rows[:, PLACE], side="left") - 1
         is_over = (last >= 0) & (phased.named[np.maximum(last, 0)] > start)
         codes = np.where(is_over, 0, codes)
