@@ -97,6 +97,7 @@ _AGGREGATES = frozenset(
      "scalar", "scalars", "score", "rate", "ep", "episode", "episodic", "rollout", "rollouts",
      "charts", "sparse", "categorical", "binary", "avr", "ave", "so", "far"}
 )  # fmt: skip
+_MEANS = frozenset({"avg", "average", "mean", "total", "global"})
 # words that turn the name of a metric into the name of something else: "best_val_loss" is no loss
 _ABOUT_A_METRIC = frozenset(
     {"best", "worst", "highest", "lowest", "previous", "melhor", "mejor", "meilleur", "meilleure",
@@ -154,6 +155,7 @@ _SPELLINGS = tuple(
         (r"\(M\)$", " mask"),
         (r"\(P\)$", " pose"),
         (r"@", " "),
+        (r"(?i)\blm loss value$", "lm loss"),  # Megatron's validation
     )
 )
 
@@ -228,7 +230,7 @@ def canonical(name: str, phase: str | None = None) -> str:
         return f"loss/{named_phase or phase or 'train'}/{name.lower()}"
     return (
         _layer_name(name)
-        or _machine_name(name, rest, named_phase)
+        or _machine_name(name, rest, named_phase or phase)
         or _measured_name(rest, named_phase or phase or default)
         or f"other/{name}"
     )
@@ -290,7 +292,7 @@ def _machine_name(name: str, rest: list[str], phase: str | None) -> str | None:
     have = set(rest)
     where = [phase] if phase in {"val", "test"} else []
     is_gradient = _is_norm(rest, ("grad",)) or bool({"gnorm", "gradnorm", "grdn"} & have)
-    is_gradient |= [w for w in rest if w not in _AGGREGATES] in (["grad"], ["gradient"])
+    is_gradient |= [w for w in rest if w not in _MEANS] in (["grad"], ["gradient"])
     if name.strip() == "max_grad_norm":
         return None  # where the gradients are clipped
     if is_gradient or rest == ["total", "norm"]:
@@ -330,9 +332,12 @@ def _norm_part(name: str) -> str:
     return "_".join(w for w in last if w not in known and w not in PHASES)
 
 
+_FIRST_RATE = re.compile(r"lr\d*|(?:group|optim|optimizer)0?")
+
+
 def _rate_name(rest: list[str]) -> str:
     group = next((w[2:] for w in rest if re.fullmatch(r"lr\d+", w)), "")
-    part = [w for w in rest if w not in _RATE_WORDS and not re.fullmatch(r"lr\d*", w)]
+    part = [w for w in rest if w not in _RATE_WORDS and not _FIRST_RATE.fullmatch(w)]
     if rest[0] == "lr" and part and part[0] in _OPTIMIZERS:  # Lightning: lr-AdamW/pg1
         part = part[1:]
     part += [f"pg{int(group)}"] if group.strip("0") else []
@@ -347,6 +352,8 @@ def _measured_name(rest: list[str], phase: str | None) -> str | None:
         rest = rest[1:]  # a panel: "objective/kl" is no objective
     joined = "".join(rest)
     is_reward = _is_reward(rest)
+    if "loss" in rest and {"ppl", "perplexity"} & set(rest):
+        rest = [w for w in rest if w != "loss"]  # Megatron: "lm loss PPL"
     for kind, spelled in KINDS:
         if is_reward and kind != "reward":
             continue

@@ -137,7 +137,7 @@ def to_series(columns: Columns, path: Path, unit: str, prefix: str = "") -> list
                 kept = Cells(name, cells.rows[keep], cells.values[keep])
                 if not len(kept.rows):
                     continue
-                own = canonical(name, split or phase or ("val" if name in held_out else None))
+                own = canonical(name, split or ("val" if name in held_out else phase))
                 shown = f"{cells.name} ({run})" if run else cells.name
                 origin = Origin(str(path), shown or name, unit)
                 found.append(_series(own, kept, clock_here, columns.places, origin))

@@ -28,9 +28,7 @@ def in_context(fields: Sequence[Field], text: str) -> tuple[Field, ...]:
     named = []
     for made in fields:
         name = made.name.lower()
-        if name == "norm" and "loss" in kinds:  # nanoGPT's kin: "loss: 3.2 | norm: 0.8"
-            named.append(replace(made, name="grad norm"))
-        elif name == "loss" and "Train net output #" in text:
+        if name == "loss" and "Train net output #" in text:
             named.append(replace(made, name="output loss"))  # Caffe: one of several, weighted
         elif name in _SUMS and "loss" not in kinds and _is_fraction(made):
             named.append(replace(made, name="total loss"))

@@ -268,6 +268,8 @@ class _Walk:
 
     def _measure(self, token: Token, total: Number | None, name: str, is_bound: bool) -> None:
         text = "data_time" if self._is_data_time(token, name) else self._named(name, is_bound)
+        if text == "norm" and any(kind_of(canonical(f.field.name)) == "loss" for f in self.found):
+            text = "grad norm"  # nanoGPT's kin: "loss: 3.2 | norm: 0.8"
         lowered = text.lower()
         if (
             not text

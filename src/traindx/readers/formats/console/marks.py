@@ -23,7 +23,7 @@ _TQDM = re.compile(
 )
 _DRAWN = re.compile(r"[█▏▎▍▌▋▊▉░▒▓━╸╺╶─▰▱●○■□⣿⠀]{2,}|\[[=#>.\- ]{5,}\]|\[=*>?\.*\]")
 _TENSOR = re.compile(r"(?<=[:=\s])(?:tensor|array|Array|float|(?:np|numpy|jnp|torch)\.\w+)\(\[?")
-_REMARK = re.compile(r"\(([^()0]{2,40})\)(?=\s*[:=\[])")
+_REMARK = re.compile(r"\(([^()0]{1,40})\)(?=['\"]?\s*[:=\[])")
 _RANK = re.compile(
     r"(?i)[\[(]\s*(?:global[ _-]?)?(?:rank|gpu|default)[ :=_#-]{0,2}(0)\s*[\])]:?"
     r"|^\W{0,3}(?:rank|gpu)[ :=#-]{0,2}(0)(?=[\s:,\])|-])[:,\])|-]?"

@@ -54,6 +54,8 @@ def learn(lines: Sequence[str], path: Path) -> TableLayout | None:
             layout = _layout(shown, body, delimiter, path)
             if layout is not None:
                 return layout
+    if any("%|" in line for _, line in body):
+        return None  # a console log with progress bars
     spaced = [_layout(shown, body, d, path) for d in (" ", "  ")] if body else []
     found = [layout for layout in spaced if layout is not None]
     # names of two words, as in "Step    Training Loss", make a header only where blanks are wide
