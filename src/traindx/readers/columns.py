@@ -40,6 +40,13 @@ SPLITS = frozenset(
 RUNS = frozenset(
     {"run", "run_id", "run_name", "seed", "fold", "trial", "experiment", "exp", "exp_name", "job"}
 )
+# what is set and never measured; a dict of these is a configuration
+SETTINGS = frozenset(
+    {"batch_size", "bs", "hidden", "hidden_dim", "hidden_size", "dropout", "weight_decay", "wd",
+     "momentum", "num_layers", "n_layers", "layers", "seed", "epochs", "num_epochs", "max_epochs",
+     "gamma", "warmup_steps", "units", "embed_dim", "embedding_dim", "patience", "n_estimators",
+     "max_depth", "hidden_units", "lr_decay", "optimizer", "activation", "max_len", "num_heads"}
+)  # fmt: skip
 _NO_METRICS = frozenset(
     {"", "id", "uuid", "pid", "rank", "local_rank", "world_size", "index", "row", "line", "lineno",
      "level_0", "hostname", "node"}
@@ -252,6 +259,9 @@ def _metrics(
             yield tag, _without_gaps(Cells(tag, value.rows[keep], value.values[keep]))
         return
     own = [c for i, c in enumerate(columns.numbers) if i not in clock_columns and _is_metric(c)]
+    settings = [c for c in own if c.name.lower() in SETTINGS or canonical(c.name) == "lr"]
+    if not clock_columns and len(settings) > 1:  # one row per trial of a search
+        own = [c for c in own if c not in settings]
     for cells in own:
         name = cells.name.rsplit(" - ", 1)[-1]  # a W&B export writes "run - metric"
         if _flat(name) in VALUES and (prefix or len(own) == 1):

@@ -11,6 +11,7 @@ from traindx.readers.formats.console.plan import DIGIT, Field
 
 # what pix2pix, CycleGAN and their many kin print: losses by their bare names
 _PIX2PIX = re.compile(r"\s*\(epoch: 0, iters: 0, time: 0")
+_CAFFE = re.compile(r"\] Iteration 0(?: \([^)]*\))?, loss = ")
 _PAIRS = (
     frozenset({"d", "g"}),
     frozenset({"disc", "gen"}),
@@ -28,8 +29,8 @@ def in_context(fields: Sequence[Field], text: str) -> tuple[Field, ...]:
     named = []
     for made in fields:
         name = made.name.lower()
-        if name == "loss" and "Train net output #" in text:
-            named.append(replace(made, name="output loss"))  # Caffe: one of several, weighted
+        if name == "loss" and _CAFFE.search(text):  # its net outputs are the terms, weighted
+            named.append(replace(made, name="total loss"))
         elif name in _SUMS and "loss" not in kinds and _is_fraction(made):
             named.append(replace(made, name="total loss"))
         elif name in pair or (is_pix2pix and _is_fraction(made) and _is_unknown(made)):

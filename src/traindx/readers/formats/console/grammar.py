@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from traindx.model.metric_names import HIGHER_IS_BETTER, canonical, kind_of
+from traindx.readers.columns import SETTINGS
 from traindx.readers.formats.console.context import in_context
 from traindx.readers.formats.console.known_forms import known_form
 from traindx.readers.formats.console.lines import classify, is_class_report, is_no_report
@@ -375,6 +376,8 @@ def _plan(walk: _Walk, marked: LinePlan) -> LinePlan:
     step, total, epoch = _counters(walk)
     reports = step is not None or epoch is not None
     reports = reports or any(f.is_known or f.is_cell for f in walk.found)
+    if "{" in marks.text and _is_configuration([f.field.name for f in walk.found]):
+        return marked
     fields = in_context([f.field for f in walk.found], walk.marks.text) if reports else ()
     cells = 0
     if not walk.found and walk.epoch is None:
@@ -402,6 +405,12 @@ def _plan(walk: _Walk, marked: LinePlan) -> LinePlan:
         heading=_announced(marked, epoch) if not fields else None,
         is_ruler=False,
     )
+
+
+def _is_configuration(names: list[str]) -> bool:
+    """Tell a dict of settings from one of metrics: a search prints one before each run."""
+    kinds = {kind_of(canonical(n)) for n in names if measures(n)}
+    return kinds <= {"lr"} and len(SETTINGS & {n.lower() for n in names}) > len(kinds) // 2
 
 
 def _counters(walk: _Walk) -> tuple[Number | None, Number | None, Number | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -133,9 +134,15 @@ def _warnings(scan: LogScan) -> list[str]:
     return said
 
 
+# what TensorBoard prints of itself while somebody looks at a run
+_SERVER = re.compile(r"TensorBoard caught SIG|plugin_event_multiplexer\.py|tensorboard.{0,40} http://")
+
+
 def _events(notes: LogNotes, counting: Counting, artifact: str) -> list[Event]:
     events = []
     for noted in notes.happenings:
+        if _SERVER.search(noted.text):
+            continue
         step, epoch = counting.moment(noted.counters)
         text = noted.text if noted.count == 1 else f"{noted.text} ({noted.count} times)"
         locator = f"line {int(noted.place)}"
