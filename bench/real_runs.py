@@ -3,8 +3,9 @@
     REAL_RUNS=folder python -m bench.real_runs [-v]
     REAL_RUNS=folder python -m bench.real_runs --metrics [part of a file name …]
 
-The second form compares the metrics that are read with those that a person finds. The folder holds the artifacts and a `labels.csv` with the columns file, should_alarm (no, yes,
-soft) and causes. It is not part of this repository; without it this bench says so and passes.
+The second form compares the metrics that are read with those that a person finds. The folder holds
+the artifacts and a `labels.csv` with the columns file, should_alarm (no, yes, soft) and causes. It
+is not part of this repository; without it this bench says so and passes.
 """
 
 from __future__ import annotations

@@ -303,7 +303,7 @@ def test_two_runs_given_together_are_refused(tmp_path: Path, more: str) -> None:
     header, *rows = (tmp_path / "1.csv").read_text().splitlines()
     cells = [f"{row}{',0.1' if more else ''}" for row in rows]
     (tmp_path / "1.csv").write_text("\n".join([header + more, *cells]))
-    with pytest.raises(UnreadableArtifact, match="of another run than .*0.csv"):
+    with pytest.raises(UnreadableArtifact, match=r"of another run than .*0\.csv"):
         open_paths([str(tmp_path / "0.csv"), str(tmp_path / "1.csv")])
 
 

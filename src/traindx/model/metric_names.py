@@ -101,9 +101,9 @@ _MEANS = frozenset({"avg", "average", "mean", "total", "global"})
 # words that turn the name of a metric into the name of something else: "best_val_loss" is no loss
 _ABOUT_A_METRIC = frozenset(
     {"best", "worst", "highest", "lowest", "previous", "melhor", "mejor", "meilleur", "meilleure",
-     "migliore", "beste", "bester", "min", "max", "weight", "weights", "coef", "coeff", "lambda", "ratio", "patience",
-     "threshold", "delta", "improvement", "count", "num", "std", "var", "variance", "target",
-     "flos", "flops", "id", "name", "fraction", "nan"}
+     "migliore", "beste", "bester", "min", "max", "weight", "weights", "coef", "coeff", "lambda",
+     "ratio", "patience", "threshold", "delta", "improvement", "count", "num", "std", "var",
+     "variance", "target", "flos", "flops", "id", "name", "fraction", "nan"}
 )  # fmt: skip
 
 _OPTIMIZERS = frozenset(

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from traindx.model.merging import unwrap
 from traindx.model.metric_names import (
     HIGHER_IS_BETTER,
     LOWER_IS_BETTER,
@@ -27,6 +26,7 @@ from traindx.model.metric_names import (
     words,
 )
 from traindx.model.run import Floats, Ints, Origin, Series
+from traindx.model.step_counters import unwrap
 
 MAX_GROUPS = 50  # more seeds, folds or tags than this are values, not names
 
@@ -260,7 +260,9 @@ def _metrics(
         return
     own = [c for i, c in enumerate(columns.numbers) if i not in clock_columns and _is_metric(c)]
     settings = [c for c in own if c.name.lower() in SETTINGS or canonical(c.name) == "lr"]
-    if not clock_columns and len(settings) > 1:  # one row per trial of a search
+    clocks = [columns.numbers[i].values for i in clock_columns]
+    is_counted = any(len(v) and float(np.ptp(v)) > 0.0 for v in clocks)
+    if not is_counted and len(settings) > 1:  # one row per trial of a search
         own = [c for c in own if c not in settings]
     for cells in own:
         name = cells.name.rsplit(" - ", 1)[-1]  # a W&B export writes "run - metric"

@@ -29,9 +29,9 @@ def in_context(fields: Sequence[Field], text: str) -> tuple[Field, ...]:
     named = []
     for made in fields:
         name = made.name.lower()
-        if name == "loss" and _CAFFE.search(text):  # its net outputs are the terms, weighted
-            named.append(replace(made, name="total loss"))
-        elif name in _SUMS and "loss" not in kinds and _is_fraction(made):
+        if (name == "loss" and _CAFFE.search(text)) or (
+            name in _SUMS and "loss" not in kinds and _is_fraction(made)
+        ):  # its net outputs are the terms, weighted
             named.append(replace(made, name="total loss"))
         elif name in pair or (is_pix2pix and _is_fraction(made) and _is_unknown(made)):
             named.append(replace(made, name=f"{made.name} loss"))

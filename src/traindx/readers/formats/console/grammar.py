@@ -12,7 +12,7 @@ from traindx.readers.formats.console.known_forms import known_form
 from traindx.readers.formats.console.lines import classify, is_class_report, is_no_report
 from traindx.readers.formats.console.marks import Marks, strip_marks
 from traindx.readers.formats.console.numbers import Number
-from traindx.readers.formats.console.plan import DIGIT, NOTHING, Field, LinePlan
+from traindx.readers.formats.console.plan import DIGIT, Field, LinePlan
 from traindx.readers.formats.console.tokens import Digits, Token, tokenize
 from traindx.readers.formats.console.vocabulary import (
     FILLERS,
@@ -212,7 +212,9 @@ class _Walk:
         text, end = self.marks.text, token.end
         is_tag = token.value is not None and token.value.is_integer
         is_score = kind_of(canonical(" ".join(self._words()))) in HIGHER_IS_BETTER
-        is_tag &= bool(_NEXT_MEAN.match(text, end) or (is_score and _NEXT_FRACTION.match(text, end)))
+        is_tag &= bool(
+            _NEXT_MEAN.match(text, end) or (is_score and _NEXT_FRACTION.match(text, end))
+        )
         if token.unit or not (is_tag or _NEXT_VALUE.match(text, end)):
             return False
         self.said.append(token)

@@ -135,7 +135,9 @@ def _warnings(scan: LogScan) -> list[str]:
 
 
 # what TensorBoard prints of itself while somebody looks at a run
-_SERVER = re.compile(r"TensorBoard caught SIG|plugin_event_multiplexer\.py|tensorboard.{0,40} http://")
+_SERVER = re.compile(
+    r"TensorBoard caught SIG|plugin_event_multiplexer\.py|tensorboard.{0,40} http://"
+)
 
 
 def _events(notes: LogNotes, counting: Counting, artifact: str) -> list[Event]:

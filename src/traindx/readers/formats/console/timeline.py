@@ -287,7 +287,11 @@ def _least(name: str) -> int:
 
 def _is_setting(name: str, rows: Floats) -> bool:
     """Tell what was printed again before anything was counted: a rate, a number of workers."""
-    if is_measured(name) and name.split("/")[0] not in {"lr", "loss_scale", "grad_norm"}:
+    if is_measured(name) and name.split("/", maxsplit=1)[0] not in {
+        "lr",
+        "loss_scale",
+        "grad_norm",
+    }:
         return False
     is_uncounted = bool(np.all(np.isnan(rows[:, [STEP, EPOCH]])))
     return is_uncounted and bool(np.all(rows[:, VALUE] == rows[0, VALUE]))
