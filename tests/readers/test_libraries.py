@@ -204,6 +204,32 @@ FORMS: dict[str, tuple[Line, Found]] = {
             "kl/train": [0.01, 0.02, 0.03],
         },
     ),
+    "PyTorch Geometric": (
+        lambda i: f"Epoch: {i:03d}, Loss: 1.9{i}, Train: 0.8{i}, Val: 0.7{i}, Test: 0.6{i}",
+        {"loss/train": [1.91, 1.92, 1.93], "score/val": [0.71, 0.72, 0.73]},
+    ),
+    "Spinning Up": (
+        lambda i: (
+            f"{'-' * 40}\n|             Epoch |               {i} |\n"
+            f"|      AverageEpRet |            1{i}.5 |\n|            LossPi |           -0.0{i} |"
+        ),
+        {"reward/train": [11.5, 12.5, 13.5], "loss/train/pi": [-0.01, -0.02, -0.03]},
+    ),
+    "OpenKE and RotatE": (
+        lambda i: f"2020-01-01 10:00:0{i},1 INFO     Valid MRR at step {i}00: 0.3{i}",
+        {"mrr/val": [0.31, 0.32, 0.33]},
+    ),
+    "a log in Portuguese": (
+        lambda i: f"Época {i}, Perda treino: 0.{i}, Perda validação: 0.5{i}",
+        {"loss/train": [0.1, 0.2, 0.3], "loss/val": [0.51, 0.52, 0.53]},
+    ),
+    "scores with their counts": (
+        lambda i: (
+            f"step {i}5 / 4000 (epoch 0.0{i} / 20):\n  learning_rate = 1.00e-03, loss_average ="
+            f" 1.4{i}e-01\n  validation accuracy: 0.4{i} (272744 / 614400), loss: 1.8{i}e+00"
+        ),
+        {"loss/train": [0.141, 0.142, 0.143], "accuracy/val": [0.41, 0.42, 0.43]},
+    ),
     "two networks by their letters": (
         lambda i: f"iter {i} D: 0.{i}1 G: 1.{i}1",
         {"loss/train/d": [0.11, 0.21, 0.31], "loss/train/g": [1.11, 1.21, 1.31]},

@@ -47,6 +47,9 @@ KINDS: tuple[tuple[str, frozenset[str]], ...] = (
     ("mape", frozenset({"mape", "smape"})),
     ("mae", frozenset({"mae"})),
     ("r2", frozenset({"r2"})),
+    ("mrr", frozenset({"mrr"})),
+    ("ndcg", frozenset({"ndcg"})),
+    ("eer", frozenset({"eer"})),
     ("mcc", frozenset({"mcc", "matthews"})),
     ("kappa", frozenset({"kappa"})),
     ("correlation", frozenset({"pearson", "pearsonr", "spearman", "spearmanr", "correlation"})),
@@ -62,10 +65,23 @@ KINDS: tuple[tuple[str, frozenset[str]], ...] = (
 HIGHER_IS_BETTER = frozenset(
     {"accuracy", "f1", "map", "auc", "precision", "recall", "specificity", "iou", "dice", "bleu",
      "chrf", "meteor", "rouge", "em", "r2", "mcc", "kappa", "correlation", "psnr", "ssim",
-     "reward", "score"}
+     "reward", "score", "mrr", "ndcg"}
 )  # fmt: skip
 LOWER_IS_BETTER = frozenset(
-    {"loss", "perplexity", "bits", "wer", "cer", "mse", "rmse", "mae", "mape", "fid", "error"}
+    {
+        "loss",
+        "perplexity",
+        "bits",
+        "wer",
+        "cer",
+        "mse",
+        "rmse",
+        "mae",
+        "mape",
+        "fid",
+        "error",
+        "eer",
+    }
 )
 # a term of a loss that goes by its own name: "recon 22.1 kl 3.8"
 _TERMS = frozenset({"recon", "reconstruction"})
@@ -135,6 +151,7 @@ _SPELLINGS = tuple(
     (re.compile(pattern), word)
     for pattern, word in (
         (r"mAP|MAP(?![A-Za-z])", "map"),
+        (r"EpRet\b", " episode return"),  # Spinning Up
         (r"^TrA$", "train acc"),  # "TrA: 38.3% | VAcc: 46.2% VF1: 45.1%"
         (r"^VA$", "val acc"),
         (r"^V(?=Acc|F1|AUC|IoU)", "val "),

@@ -26,9 +26,12 @@ def in_context(fields: Sequence[Field], text: str) -> tuple[Field, ...]:
     kinds = {kind_of(_canonical(f)) for f in fields}
     pair = next((p for p in _PAIRS if p <= names), frozenset())
     is_pix2pix = _PIX2PIX.match(text) is not None
+    splits = {f.phase for f in fields if f.name == "score"}
     named = []
     for made in fields:
         name = made.name.lower()
+        if name == "score" and made.phase and len(splits) < 2:
+            continue  # one number beside a loss may be anything
         if (name == "loss" and _CAFFE.search(text)) or (
             name in _SUMS and "loss" not in kinds and _is_fraction(made)
         ):  # its net outputs are the terms, weighted

@@ -247,7 +247,8 @@ class _Walk:
             return False
         if "(" in gap and not said and self.found and self.marks.text[token.start - 1] == "(":
             before = self.marks.text[: token.start - 1].rstrip()
-            if before.endswith("%"):
+            last = kind_of(canonical(self.found[-1].field.name))
+            if before.endswith("%") or (last in HIGHER_IS_BETTER and before[-1:].isdigit()):
                 return True  # "Accuracy: 71.38% (7138 / 10000)" says it twice
         if said and not only_phase and "[" not in gap:
             return False
@@ -273,6 +274,8 @@ class _Walk:
         text = "data_time" if self._is_data_time(token, name) else self._named(name, is_bound)
         if text == "norm" and any(kind_of(canonical(f.field.name)) == "loss" for f in self.found):
             text = "grad norm"  # nanoGPT's kin: "loss: 3.2 | norm: 0.8"
+        if not text and is_bound and self._is_beside_loss(token, name):
+            text = "score"  # PyG's examples: "Loss: 1.9, Train: 0.81, Val: 0.71, Test: 0.72"
         lowered = text.lower()
         if (
             not text
@@ -301,6 +304,12 @@ class _Walk:
         made = Field(text.replace("0", DIGIT), value, self.phase, over, runs, token.unit == "%")
         self.found.append(_Found(made, known))
         self.subject = ""
+
+    def _is_beside_loss(self, token: Token, name: str) -> bool:
+        """Tell a score of each split, told by the name of the split alone, after the loss."""
+        is_fraction = token.value is not None and token.value.fraction is not None
+        is_told = any(kind_of(canonical(f.field.name)) == "loss" for f in self.found)
+        return is_fraction and is_told and name.lower() in PHASE_WORDS and not self.subject
 
     def _value_of(self, token: Token) -> Number | None:
         """Return a value, or the mean behind it: of an evaluation the whole counts, no batch."""

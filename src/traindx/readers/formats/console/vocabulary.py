@@ -105,10 +105,18 @@ TRANSLATED = (
     ("époque", "epoch"), ("acurácia", "accuracy"), ("précision", "accuracy"),
     ("最佳", "best"), ("最好", "best"), ("最优", "best"), ("最高", "best"), ("최고", "best"),
     ("лучш", "best"), ("训练", "train"), ("验证", "val"), ("测试", "test"), ("検証", "val"),
+    ("validação", "val"), ("validación", "val"), ("entraînement", "train"), ("perda", "loss"),
     ("訓練", "train"), ("학습률", "lr"), ("검증", "val"), ("훈련", "train"),
     ("валидации", "val"), ("валидация", "val"), ("валидационн", "val"),
     ("обучении", "train"), ("обучение", "train"), ("обучения", "train"), ("тесте", "test"),
 )  # fmt: skip
+_PLAIN = {  # words of other languages that need no accent
+    "perda": "loss", "perdida": "loss", "perte": "loss", "perdita": "loss", "verlust": "loss",
+    "exactitud": "accuracy", "genauigkeit": "accuracy", "accuratezza": "accuracy",
+    "acuracia": "accuracy", "precisao": "accuracy", "epoca": "epoch", "epoche": "epoch",
+    "treino": "train", "treinamento": "train", "entrenamiento": "train", "validacao": "val",
+    "validacion": "val", "addestramento": "train", "validazione": "val",
+}  # fmt: skip
 _GLUED = re.compile(r"(?i)(epoch|ep|step|iter|iteration|batch|e(?=0/))[-_#]?(0(?:/0)?)$")
 
 
@@ -116,7 +124,7 @@ _GLUED = re.compile(r"(?i)(epoch|ep|step|iter|iteration|batch|e(?=0/))[-_#]?(0(?
 def translate(word: str) -> str:
     """Return a word in English where its author's language is a common one."""
     if word.isascii():
-        return word
+        return _PLAIN.get(word.lower(), word)
     lowered = word.lower()
     for theirs, ours in TRANSLATED:
         if theirs in lowered:
