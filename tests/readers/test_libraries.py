@@ -230,6 +230,24 @@ FORMS: dict[str, tuple[Line, Found]] = {
         ),
         {"loss/train": [0.141, 0.142, 0.143], "accuracy/val": [0.41, 0.42, 0.43]},
     ),
+    "Catalyst": (
+        lambda i: (
+            f"{i}/9 * Epoch {i} (train): loss=0.5{i} | accuracy01=0.7{i} | lr=0.001\n"
+            f"{i}/9 * Epoch {i} (valid): loss=0.4{i} | accuracy01=0.8{i}"
+        ),
+        {"accuracy/train": [0.71, 0.72, 0.73], "loss/val": [0.41, 0.42, 0.43]},
+    ),
+    "an Estimator": (
+        lambda i: (
+            f"INFO:tensorflow:loss = 6.{i}, step = {i}00 (12.345 sec)\nINFO:tensorflow:Saving dict"
+            f" for global step {i}00: accuracy = 0.7{i}, global_step = {i}00, loss = 0.8{i}"
+        ),
+        {"loss/train": [6.1, 6.2, 6.3], "loss/val": [0.81, 0.82, 0.83]},
+    ),
+    "the time of a whole epoch": (
+        lambda i: f"Epoch {i}:\tTrain loss=0.{i}\tVal loss=0.2{i}\tlr=1.0e-04\ttime=12.{i}s",
+        {"loss/val": [0.21, 0.22, 0.23], "time/time": [12.1, 12.2, 12.3]},
+    ),
     "two networks by their letters": (
         lambda i: f"iter {i} D: 0.{i}1 G: 1.{i}1",
         {"loss/train/d": [0.11, 0.21, 0.31], "loss/train/g": [1.11, 1.21, 1.31]},

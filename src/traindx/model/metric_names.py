@@ -111,7 +111,8 @@ _AGGREGATES = frozenset(
      "overall", "sum", "smoothed", "smooth", "the", "of", "metrics", "metric", "iter", "global",
      "per", "final", "lm", "cross", "ce", "log", "logs", "performance", "rank0", "reduced",
      "scalar", "scalars", "score", "rate", "ep", "episode", "episodic", "rollout", "rollouts",
-     "charts", "sparse", "categorical", "binary", "avr", "ave", "so", "far"}
+     "charts", "sparse", "categorical", "binary", "avr", "ave", "so", "far",
+     "last"}
 )  # fmt: skip
 _MEANS = frozenset({"avg", "average", "mean", "total", "global"})
 # words that turn the name of a metric into the name of something else: "best_val_loss" is no loss
@@ -402,8 +403,10 @@ def _is_reward(rest: list[str]) -> bool:
 def _plain_part(kind: str, part: list[str]) -> list[str]:
     """Say which of a family a metric is; the usual one of the family has no part."""
     if kind == "accuracy":
-        is_plain = all(w.isdigit() for w in part)
-        return [f"top{w}" if w.isdigit() else w for w in part if w != "1"] if is_plain else part
+        if not all(w.isdigit() for w in part):
+            return part
+        counts = [w.lstrip("0") or "0" for w in part]
+        return [f"top{w}" for w in counts if w != "1"]
     if kind == "map":
         fraction = {"0.5": "50", "0.50": "50", "0.75": "75"}
         return [fraction.get(w, w) for w in part if w not in {"5095", "b"}]

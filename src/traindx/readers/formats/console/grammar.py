@@ -301,7 +301,9 @@ class _Walk:
         if len(runs) != text.count("0"):
             runs = self._runs_of(text)
         value = self._value_of(token)
-        made = Field(text.replace("0", DIGIT), value, self.phase, over, runs, token.unit == "%")
+        is_spent = len(self.phases) > 1 and canonical(text).startswith(("time/", "throughput"))
+        phase = None if is_spent else self.phase  # a line of both tells the time of both
+        made = Field(text.replace("0", DIGIT), value, phase, over, runs, token.unit == "%")
         self.found.append(_Found(made, known))
         self.subject = ""
 
@@ -376,7 +378,7 @@ def learn(masked: bytes) -> LinePlan:
         return marked
     marks = strip_marks(text, digits)
     walk = _Walk(marks, digits, tokenize(marks.text, digits), epoch=marks.epoch)
-    if _SUMMARY.match(text):
+    if _SUMMARY.match(text) or "Saving dict for global step 0" in text:  # an Estimator's result
         walk.phase = "val"
     walk.run()
     return _plan(walk, marked)
