@@ -1,9 +1,11 @@
 """False alarms and missed troubles on labelled artifacts of real public runs.
 
-    REAL_RUNS=folder python -m bench.real_runs
+    REAL_RUNS=folder python -m bench.real_runs [-v]
+    REAL_RUNS=folder python -m bench.real_runs --metrics [part of a file name …]
 
-The folder holds the artifacts and a `labels.csv` with the columns file, should_alarm (no, yes,
-soft) and causes. It is not part of this repository; without it this bench says so and passes.
+The second form compares the metrics that are read with those that a person finds. The folder holds
+the artifacts and a `labels.csv` with the columns file, should_alarm (no, yes, soft) and causes. It
+is not part of this repository; without it this bench says so and passes.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import os
 import sys
 from pathlib import Path
 
+from bench import real_metrics
 from traindx import TraindxError, diagnose, open_run
 
 
@@ -28,10 +31,12 @@ def judge(path: Path) -> tuple[str, list[str], str]:
 
 def main() -> int:
     """Print one row per artifact and the counts that matter."""
-    folder = os.environ.get("REAL_RUNS")
-    if not folder:
+    folder = os.environ.get("REAL_RUNS") or "../shared/real_runs"
+    if not (Path(folder) / "labels.csv").exists():
         print("real runs: set REAL_RUNS to a folder with labels.csv; skipped")
         return 0
+    if "--metrics" in sys.argv:
+        return real_metrics.main(Path(folder), sys.argv[sys.argv.index("--metrics") + 1 :])
     false_alarms = missed = read = 0
     print("| artifact | label | status | root causes |\n|---|---|---|---|")
     for row in csv.DictReader((Path(folder) / "labels.csv").open()):

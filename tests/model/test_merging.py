@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traindx.model.merging import merge_runs, resolve, unwrap, unwrap_steps
+from traindx.model.merging import merge_runs, resolve
 from traindx.model.run import Artifact, Config, Origin, Run, Series, Setting
+from traindx.model.step_counters import unwrap, unwrap_steps
 
 
 def telling(

@@ -9,6 +9,7 @@ import pytest
 
 from traindx.model.run import Run, Series
 from traindx.readers.formats.console.reader import read
+from traindx.readers.opening import open_paths
 
 
 def _read(tmp_path: Path, text: str) -> Run:
@@ -261,3 +262,91 @@ def test_a_bare_norm_beside_a_loss_is_that_of_the_gradients(tmp_path: Path) -> N
     run = _read(tmp_path, text)
     assert run.series["grad_norm"].values.tolist() == [1.1, 1.2, 1.3]
     assert "grad_norm@2" not in run.series
+
+
+def test_the_mean_of_an_evaluation_counts_and_the_batch_of_training(tmp_path: Path) -> None:
+    text = "".join(
+        f"Epoch: [{i}][100/200]\tTime 0.31 (0.37)\tLoss 1.{i}167 (1.2820)\n"
+        f"Test: [50/100]\tTime 0.1 (0.2)\tLoss 2.1167 (2.2{i})\tAcc@1 40.0 (45.{i})\n"
+        for i in range(1, 4)
+    )
+    (tmp_path / "run.log").write_text(text)
+    run = open_paths([str(tmp_path / "run.log")])
+    assert run.series["loss/train"].values.tolist() == [1.1167, 1.2167, 1.3167]
+    assert run.series["loss/val"].values.tolist() == [2.21, 2.22, 2.23]
+    assert run.series["time/time"].values.tolist() == [0.31] * 3
+    assert run.series["time/val/time"].values.tolist() == [0.2] * 3
+
+
+def test_a_log_after_a_hole(tmp_path: Path) -> None:
+    lines = "".join(f"step {i} | loss {9 - i}.5 | ppl 3{i}.1\n" for i in range(1, 5))
+    path = tmp_path / "train.log"
+    path.write_bytes(b"\0" * 200_000 + lines.encode())
+    run = open_paths([str(path)])
+    assert run.series["loss/train"].values.tolist() == [8.5, 7.5, 6.5, 5.5]
+
+
+def test_scores_after_an_evaluation_are_of_it(tmp_path: Path) -> None:
+    text = "".join(
+        f"Epoch {i}/3\ntrain Loss: 0.{i} Acc: 0.8{i}\nval Loss: 0.5{i} Acc: 0.6{i}\n"
+        f"Confusion Matrix:\n[[28  6]\n [ 9 32]]\nF1 Score: 0.7{i}\nAUC: 0.5{i}\n"
+        for i in range(1, 4)
+    )
+    run = _read(tmp_path, text)
+    assert run.series["f1/val"].values.tolist() == [0.71, 0.72, 0.73]
+    assert run.series["auc/val"].values.tolist() == [0.51, 0.52, 0.53]
+    assert "f1/train" not in run.series
+
+
+def test_a_small_percentage_is_no_share(tmp_path: Path) -> None:
+    run = _read(tmp_path, "".join(f"Epoch {i}/3 - val_acc: 1.0%\n" for i in range(1, 4)))
+    assert run.series["accuracy/val"].values.tolist() == [0.01] * 3
+
+
+def test_names_that_stand_for_a_loss_a_gradient_and_a_reward(tmp_path: Path) -> None:
+    text = "".join(f"iter {i} avg(utility)={i}.5 Grad: 0.{i} total: 2.{i}\n" for i in range(1, 4))
+    run = _read(tmp_path, text)
+    assert set(run.series) == {"reward/train", "grad_norm", "loss/train"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{'lr': 0.1, 'batch_size': 32, 'dropout': 0.1}",
+        "  Reward weights: accuracy=0.7, format=0.3",
+        "      learning_rate=5e-05,",
+        "    aten::mse_loss         0.27%      23.000us         5.27%     823.000us",
+        "   clip_grad_norm_         1.27%     123.000us         2.27%      32.000us",
+        "D: 0.05, 0.04, 0.04, 0.07 | G: 0.2, 0.1, 0.1, 0.1",
+    ],
+)
+def test_what_is_no_metric(tmp_path: Path, line: str) -> None:
+    text = f"{line}\n" * 3 + "".join(f"Epoch {i} loss: 0.{i}\n" for i in range(1, 4))
+    assert set(_read(tmp_path, text).series) == {"loss/train"}
+
+
+def test_the_total_stands_for_its_terms(tmp_path: Path) -> None:
+    text = "".join(
+        f"[batch {i}/9, epoch 1/2]: loss_smooth:0.1{i} loss_total:3.{i} binary_loss:0.7{i}\n"
+        for i in range(1, 4)
+    )
+    run = _read(tmp_path, text)
+    assert run.series["loss/train"].values.tolist() == [3.1, 3.2, 3.3]
+
+
+def test_a_tag_between_the_name_and_the_value(tmp_path: Path) -> None:
+    text = "".join(f"Epoch {i} Prec@1 05 88.{i} (77.5)\n" for i in range(1, 4))
+    run = _read(tmp_path, text)
+    assert all(s.values.min() > 10 for n, s in run.series.items() if n.startswith("accuracy"))
+
+
+def test_the_set_of_a_score_and_its_count(tmp_path: Path) -> None:
+    text = "".join(
+        f"Step: {i}, accuracy: 90.{i}%\nAccuracy on Test-Set: 7{i}.5% (7{i}50 / 10000)\n"
+        for i in range(1, 4)
+    )
+    run = _read(tmp_path, text)
+    assert run.series["accuracy/train"].values.tolist() == [90.1, 90.2, 90.3]
+    name = next(n for n in run.series if n in {"accuracy/test", "accuracy/val"})
+    assert run.series[name].values.tolist() == [71.5, 72.5, 73.5]
+    assert run.series[name].steps.max() <= 3

@@ -296,11 +296,23 @@ def test_files_of_several_runs_in_one_folder(tmp_path: Path) -> None:
     assert "it holds 3 runs" in warnings(run)
 
 
-def test_named_files_of_two_runs_are_both_kept_and_noted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", ["", ",lr"])
+def test_two_runs_given_together_are_refused(tmp_path: Path, more: str) -> None:
     for i in range(2):
         (tmp_path / f"{i}.csv").write_text(curve(1.0 + i))
-    run = open_paths([str(tmp_path / "0.csv"), str(tmp_path / "1.csv")])
-    assert set(run.series) == {"loss/train", "loss/train@2"}
+    header, *rows = (tmp_path / "1.csv").read_text().splitlines()
+    cells = [f"{row}{',0.1' if more else ''}" for row in rows]
+    (tmp_path / "1.csv").write_text("\n".join([header + more, *cells]))
+    with pytest.raises(UnreadableArtifact, match=r"of another run than .*0\.csv"):
+        open_paths([str(tmp_path / "0.csv"), str(tmp_path / "1.csv")])
+
+
+def test_a_log_and_a_table_that_differ_are_both_kept_and_noted(tmp_path: Path) -> None:
+    (tmp_path / "0.csv").write_text(curve(1.0))
+    lines = [f"step {i} loss {3.0 / (i + 2):.4f}" for i in range(20)]
+    (tmp_path / "1.log").write_text("\n".join(lines))
+    run = open_paths([str(tmp_path / "0.csv"), str(tmp_path / "1.log")])
+    assert {"loss/train", "loss/train@2"} <= set(run.series)
     assert any("two runs" in e.text for e in run.events)
 
 

@@ -277,3 +277,25 @@ def test_any_lines_are_read_or_refused(rows: list[Any]) -> None:
         path = write(Path(folder), "\n".join(map(json.dumps, rows)), "log.jsonl")
         with contextlib.suppress(UnreadableArtifact):
             read(path)
+
+
+def test_settings_beside_each_record_tell_runs_apart(tmp_path: Path) -> None:
+    records = [
+        {"config": {"lr": 10.0**-k, "batch_size": 16 * k}, "epoch": e, "loss": k / (e + 1)}
+        for k in (1, 2)
+        for e in range(4)
+    ]
+    path = write(tmp_path, "\n".join(map(json.dumps, records)), "results.jsonl")
+    run = read(path)
+    assert set(run.series) == {"loss/train", "loss/train@2"}
+    assert all(len(s) == 4 for s in run.series.values())
+
+
+def test_the_cross_entropy_beside_its_total_is_a_term(tmp_path: Path) -> None:
+    records = [
+        {"epoch": e, "train_loss": 9.0 / (e + 1), "train_loss_ce": 2.0 / (e + 1)} for e in range(4)
+    ]
+    path = write(tmp_path, "\n".join(map(json.dumps, records)), "log.jsonl")
+    run = read(path)
+    assert set(run.series) == {"loss/train", "loss/train/ce"}
+    assert run.series["loss/train"].values[0] == 9.0

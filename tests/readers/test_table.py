@@ -432,3 +432,27 @@ def test_a_score_with_a_twin_of_validation_is_of_training(tmp_path: Path) -> Non
     run = read(write(tmp_path, text))
     assert values(run, "accuracy/train") == [0.1, 0.4]
     assert values(run, "accuracy/val") == [0.2, 0.5]
+
+
+def test_a_table_on_its_side(tmp_path: Path) -> None:
+    run = read(write(tmp_path, ",0,1,2\nloss,0.9,0.5,0.4\nval_loss,1.0,0.7,0.6\n"))
+    assert values(run, "loss/train") == [0.9, 0.5, 0.4]
+    assert run.series["loss/val"].steps.tolist() == [0, 1, 2]
+
+
+def test_a_monitor_of_episodes(tmp_path: Path) -> None:
+    head = '#{"t_start": 1.5, "env_id": "CartPole-v1"}\nr,l,t\n'
+    run = read(write(tmp_path, head + "21.0,21,0.1\n34.0,34,0.3\n55.0,55,0.6\n", "monitor.csv"))
+    assert values(run, "reward/train") == [21.0, 34.0, 55.0]
+    assert "time/time" in run.series
+
+
+def test_a_column_called_value_beside_others_keeps_its_name(tmp_path: Path) -> None:
+    run = read(write(tmp_path, "frame,episode_reward,value\n640,0.5,0.1\n1280,0.7,0.2\n"))
+    assert run.series["reward/train"].steps.tolist() == [640, 1280]
+    assert "other/value" in run.series
+
+
+def test_a_row_per_trial_has_settings_and_no_curve_of_them(tmp_path: Path) -> None:
+    run = read(write(tmp_path, "lr,batch_size,val_acc\n0.1,16,0.5\n0.01,32,0.6\n0.1,64,0.7\n"))
+    assert set(run.series) == {"accuracy/val"}

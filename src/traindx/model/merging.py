@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from traindx.model.metric_names import bare_phase, kind_of, phase_of, words
+from traindx.model.metric_names import PHASES, bare_phase, kind_of, phase_of, words
 from traindx.model.recording import Recording
 from traindx.model.run import (
     Architecture,
@@ -27,13 +27,14 @@ from traindx.model.run import (
     Event,
     Failure,
     Floats,
-    Ints,
     Run,
     Series,
     Setting,
     join_points,
 )
+from traindx.model.step_counters import unwrap_steps
 
+_Order = tuple[bool, int, bool, int, int, bool, str, str, bytes]
 _SHARD = re.compile(r"-\d+-of-\d+\.\w+$|\.\w+\.index\.json$")  # model-00001-of-00002.safetensors
 _DIGITS = re.compile(r"(\d+)")
 SHARED_ENOUGH = 0.95  # share of common points that must agree; a log may cut a digit or two wrongly
@@ -43,6 +44,8 @@ CHANCE = 1e-3  # odds below which an equal sequence of values is no coincidence
 ALIKE = 20.0  # times; a loss on held-out data is no further from the one of training
 REPEATED = 3  # evaluations; a test after the training is done once, or before and after
 MESSAGE_ENOUGH = 40  # characters of a message that was cut which tell it from others
+# words of a name that may tell a term from the sum of all
+_TERMS = frozenset({"ce", "bce", "nll", "binary", "smooth", "lm", "sparse", "cross"})
 SAMPLED = 256  # points looked at to learn how many digits a telling prints
 
 
@@ -261,19 +264,34 @@ def resolve(told: Iterable[Series], recorded: Collection[str] = ()) -> dict[str,
             groups.setdefault(series.name.split("@", 1)[0], []).append(unwrap_steps(series))
     resolved: dict[str, Series] = {}
 
-    def order(series: Series) -> tuple[bool, tuple[bool, int, int, str, str, bytes]]:
+    def order(series: Series) -> tuple[bool, _Order]:
         return series.origin.artifact not in recorded, _fullest_first(series)
 
     for name, tellings in groups.items():
         kept = _fold(sorted(tellings, key=order))
         kept = sorted(_chain(kept), key=order)
-        for i, series in enumerate(_fold(kept)):
-            label = name if i == 0 else f"{name}@{i + 1}"
+        first, *others = _fold(kept)
+        resolved[name] = replace(first, name=name)
+        at = 2
+        for series in others:
+            label = _term(name, first, series)
+            if label is None or label in resolved or label in groups:
+                label, at = f"{name}@{at}", at + 1
             resolved[label] = replace(series, name=label)
     return resolved
 
 
-def _fullest_first(series: Series) -> tuple[bool, int, int, str, str, bytes]:
+def _term(name: str, total: Series, series: Series) -> str | None:
+    """Return the name of a term that is told beside its total: ``loss_ce`` beside ``loss``."""
+    if total.origin.artifact != series.origin.artifact or len(total) != len(series):
+        return None
+    said = set(words(total.origin.name))
+    own = [w for w in words(series.origin.name) if w in _TERMS and w not in said]
+    is_beside = bool(own) and bool(np.array_equal(total.places, series.places))
+    return f"{name}/{'_'.join(own)}" if is_beside and len(total.places) else None
+
+
+def _fullest_first(series: Series) -> _Order:
     """Order tellings by how well they stand for the metric, the same whatever order they come in.
 
     Of an evaluation, the value for the whole set counts, not the one of each batch.
@@ -283,11 +301,21 @@ def _fullest_first(series: Series) -> tuple[bool, int, int, str, str, bytes]:
     return (
         is_evaluation and "step" in named and "epoch" not in named,
         -len(series),
-        len(named),
+        len(series) > 1 and bool(np.all(series.values == series.values[0])),
+        _is_part(named),
+        sum(w not in PHASES for w in named),
+        not any(w in PHASES for w in named),
         series.origin.artifact,
         series.origin.name,
         series.steps.tobytes() + series.values.tobytes(),
     )
+
+
+def _is_part(named: Sequence[str]) -> int:
+    """Rank a name by how surely it is the whole: ``loss_total``, ``loss``, then ``loss_smooth``."""
+    if {"total", "overall"} & set(named):
+        return 0
+    return 1 + bool(_TERMS & set(named))
 
 
 def _fold(tellings: Iterable[Series]) -> list[Series]:
@@ -465,47 +493,3 @@ def _is_subsequence(values: Floats, wanted: Floats, tolerance: Floats) -> bool:
             if position >= len(values):
                 return False
     return True
-
-
-def unwrap_steps(series: Series) -> Series:
-    """Turn a step that starts again in every epoch into one that counts on through the run."""
-    steps = unwrap(series.steps, series.epochs)
-    return series if steps is series.steps else replace(series, steps=steps)
-
-
-@np.errstate(all="ignore")
-def unwrap(steps: Floats, epochs: Floats) -> Floats:
-    """Return counters that start again in every epoch as ones that count on, others as they are.
-
-    A run that was started again from scratch counts its epochs anew too, and stays as it is.
-    """
-    has_epochs = len(epochs) == len(steps) and bool(np.isfinite(epochs).all())
-    starts = _segment_starts(steps, epochs if has_epochs else None)
-    if len(starts) < 2 or not np.isfinite(steps).all():
-        return steps
-    ends = np.append(starts[1:], len(steps))
-    firsts, lasts = steps[starts], steps[ends - 1]
-    if bool(np.any(firsts > firsts[0] + max(1.0, 0.05 * float(lasts.max())))):
-        return steps
-    is_even = len(starts) > 2 and bool(np.all(lasts[:-1] >= 0.8 * lasts.max()))
-    if not (bool(np.all(np.diff(epochs[starts]) > 0)) if has_epochs else is_even):
-        return steps
-    strides = np.diff(steps)
-    stride = float(np.median(strides[strides > 0])) if bool(np.any(strides > 0)) else 0.0
-    if has_epochs and bool(np.all(np.floor(epochs[ends - 1]) == np.floor(epochs[starts]))):
-        # counting from 0, the last step of an epoch is one short of its length
-        length = float(lasts.max()) + (stride if float(firsts.min()) <= 0.0 else 0.0)
-        offsets = np.floor(epochs[starts] - epochs[0]) * length
-    else:
-        offsets = np.cumsum(np.append(0.0, lasts[:-1] - firsts[1:] + stride))
-    return np.asarray(steps + np.repeat(offsets, ends - starts), dtype=np.float64)
-
-
-def _segment_starts(steps: Floats, epochs: Floats | None) -> Ints:
-    """Return where a counter begins anew: it goes back, or stays as the epoch moves on."""
-    if len(steps) < 2:
-        return np.zeros(min(1, len(steps)), dtype=np.int64)
-    begins = steps[1:] < steps[:-1]
-    if epochs is not None:
-        begins |= (steps[1:] == steps[:-1]) & (epochs[1:] >= epochs[:-1] + 1)
-    return np.concatenate([[0], np.flatnonzero(begins) + 1]).astype(np.int64)

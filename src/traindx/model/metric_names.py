@@ -15,7 +15,7 @@ from functools import lru_cache
 PHASES = {
     "train": "train", "training": "train", "trn": "train", "tr": "train", "trainer": "train",
     "val": "val", "valid": "val", "validation": "val", "eval": "val", "evaluation": "val",
-    "dev": "val", "holdout": "val", "vl": "val",
+    "validate": "val", "dev": "val", "holdout": "val", "vl": "val",
     "test": "test", "testing": "test", "tst": "test",
 }  # fmt: skip
 
@@ -47,13 +47,16 @@ KINDS: tuple[tuple[str, frozenset[str]], ...] = (
     ("mape", frozenset({"mape", "smape"})),
     ("mae", frozenset({"mae"})),
     ("r2", frozenset({"r2"})),
+    ("mrr", frozenset({"mrr"})),
+    ("ndcg", frozenset({"ndcg"})),
+    ("eer", frozenset({"eer"})),
     ("mcc", frozenset({"mcc", "matthews"})),
     ("kappa", frozenset({"kappa"})),
     ("correlation", frozenset({"pearson", "pearsonr", "spearman", "spearmanr", "correlation"})),
     ("psnr", frozenset({"psnr"})),
     ("ssim", frozenset({"ssim"})),
     ("fid", frozenset({"fid"})),
-    ("reward", frozenset({"reward", "rewards", "return", "returns", "rew"})),
+    ("reward", frozenset({"reward", "rewards", "return", "returns", "rew", "utility"})),
     ("entropy", frozenset({"entropy"})),
     ("kl", frozenset({"kl", "kld"})),
     ("score", frozenset({"score"})),
@@ -62,10 +65,23 @@ KINDS: tuple[tuple[str, frozenset[str]], ...] = (
 HIGHER_IS_BETTER = frozenset(
     {"accuracy", "f1", "map", "auc", "precision", "recall", "specificity", "iou", "dice", "bleu",
      "chrf", "meteor", "rouge", "em", "r2", "mcc", "kappa", "correlation", "psnr", "ssim",
-     "reward", "score"}
+     "reward", "score", "mrr", "ndcg"}
 )  # fmt: skip
 LOWER_IS_BETTER = frozenset(
-    {"loss", "perplexity", "bits", "wer", "cer", "mse", "rmse", "mae", "mape", "fid", "error"}
+    {
+        "loss",
+        "perplexity",
+        "bits",
+        "wer",
+        "cer",
+        "mse",
+        "rmse",
+        "mae",
+        "mape",
+        "fid",
+        "error",
+        "eer",
+    }
 )
 # a term of a loss that goes by its own name: "recon 22.1 kl 3.8"
 _TERMS = frozenset({"recon", "reconstruction"})
@@ -75,7 +91,7 @@ _EVALUATED = frozenset({"wer", "cer", "bleu", "chrf", "meteor", "rouge", "em", "
 _STEP_WORDS = frozenset(
     {"step", "steps", "globalstep", "iter", "iters", "iteration", "iterations", "it", "itr", "i",
      "update", "updates", "timestep", "timesteps", "batch", "batches", "minibatch", "episode",
-     "episodes", "round", "rounds"}
+     "episodes", "round", "rounds", "frame", "frames"}
 )  # fmt: skip
 _EPOCH_WORDS = frozenset({"epoch", "epochs", "ep"})
 _COUNTER_WORDS = frozenset(
@@ -95,13 +111,16 @@ _AGGREGATES = frozenset(
      "overall", "sum", "smoothed", "smooth", "the", "of", "metrics", "metric", "iter", "global",
      "per", "final", "lm", "cross", "ce", "log", "logs", "performance", "rank0", "reduced",
      "scalar", "scalars", "score", "rate", "ep", "episode", "episodic", "rollout", "rollouts",
-     "charts", "sparse", "categorical", "binary", "avr", "ave"}
+     "charts", "sparse", "categorical", "binary", "avr", "ave", "so", "far",
+     "last"}
 )  # fmt: skip
+_MEANS = frozenset({"avg", "average", "mean", "total", "global"})
 # words that turn the name of a metric into the name of something else: "best_val_loss" is no loss
 _ABOUT_A_METRIC = frozenset(
-    {"best", "min", "max", "weight", "weights", "coef", "coeff", "lambda", "ratio", "patience",
-     "threshold", "delta", "improvement", "count", "num", "std", "var", "variance", "target",
-     "flos", "flops", "id", "name", "fraction", "nan"}
+    {"best", "worst", "highest", "lowest", "previous", "melhor", "mejor", "meilleur", "meilleure",
+     "migliore", "beste", "bester", "min", "max", "weight", "weights", "coef", "coeff", "lambda",
+     "ratio", "patience", "threshold", "delta", "improvement", "count", "num", "std", "var",
+     "variance", "target", "flos", "flops", "id", "name", "fraction", "nan"}
 )  # fmt: skip
 
 _OPTIMIZERS = frozenset(
@@ -132,7 +151,13 @@ _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*|[A-Z]+\d*|\d+(?:\.\d+)
 _SPELLINGS = tuple(
     (re.compile(pattern), word)
     for pattern, word in (
-        (r"mAP|MAP", "map"),
+        (r"mAP|MAP(?![A-Za-z])", "map"),
+        (r"EpRet\b", " episode return"),  # Spinning Up
+        (r"^TrA$", "train acc"),  # "TrA: 38.3% | VAcc: 46.2% VF1: 45.1%"
+        (r"^VA$", "val acc"),
+        (r"^V(?=Acc|F1|AUC|IoU)", "val "),
+        (r"^Va(?=Acc|F1|Loss)", "val "),
+        (r"^Te(?=Acc|F1|Loss)", "test "),
         (r"[mM]?IoU|io_u\b", "iou"),
         (r"AdamW", "adamw"),
         (r"(?i)cross[ _-]?entropy", "crossentropy"),
@@ -148,6 +173,7 @@ _SPELLINGS = tuple(
         (r"\(M\)$", " mask"),
         (r"\(P\)$", " pose"),
         (r"@", " "),
+        (r"(?i)\blm loss value$", "lm loss"),  # Megatron's validation
     )
 )
 
@@ -213,7 +239,7 @@ def in_one_word(text: str) -> str:
 def canonical(name: str, phase: str | None = None) -> str:
     """Return the canonical name of a metric; `phase` says what its name may leave out."""
     name = name.strip()[:MAX_NAME].replace("@", " ")  # `@` tells apart the tellings of one metric
-    parts = words(name)
+    parts = words(_TERM_OF_A_LOSS.sub("loss_", _VERL.sub("", name)))
     # the last one: "train/val_loss" is a validation loss on the panel of the training
     named_phase = next((PHASES[w] for w in reversed(parts) if w in PHASES), None)
     rest = [w for w in parts if w not in PHASES]
@@ -222,14 +248,17 @@ def canonical(name: str, phase: str | None = None) -> str:
         return f"loss/{named_phase or phase or 'train'}/{name.lower()}"
     return (
         _layer_name(name)
-        or _machine_name(name, rest, named_phase)
+        or _machine_name(name, rest, named_phase or phase)
         or _measured_name(rest, named_phase or phase or default)
         or f"other/{name}"
     )
 
 
 # the losses of CycleGAN and pix2pix go by these names alone
-_ADVERSARIAL = re.compile(r"[DG]_[AB]|(?:cycle|idt)_[AB]|G_GAN|G_L1|D_real|D_fake")
+_ADVERSARIAL = re.compile(r"[DG]_[AB]|(?:cycle|[Cc]yc|idt)_[AB]|G_GAN|G_L1|D_real|D_fake")
+# verl: panels that say who measures it
+_VERL = re.compile(r"^critic/(?=rewards/|score/)|^actor/(?=entropy$|lr$|ppo_kl$)")
+_TERM_OF_A_LOSS = re.compile(r"(?:^|(?<=[/_. ]))L_(?=[A-Za-z]{2})")  # "train_L_vae", "L_recon"
 _GRADIENT = r"grad(?:ient)?s?(?:[_ ](?:l2|2))?(?:[_ ]?norms?)?"
 _WEIGHT = r"(?:weights?|params?|parameters?)(?:[_ ](?:l2|2))?(?:[_ ]?norms?)?"
 _LIGHTNING = re.compile(r"grad_(?:\d+(?:\.\d+)?|inf)_norm")
@@ -281,6 +310,9 @@ def _machine_name(name: str, rest: list[str], phase: str | None) -> str | None:
     have = set(rest)
     where = [phase] if phase in {"val", "test"} else []
     is_gradient = _is_norm(rest, ("grad",)) or bool({"gnorm", "gradnorm", "grdn"} & have)
+    is_gradient |= [w for w in rest if w not in _MEANS] in (["grad"], ["gradient"])
+    if name.strip() == "max_grad_norm":
+        return None  # where the gradients are clipped
     if is_gradient or rest == ["total", "norm"]:
         part = _norm_part(name)
         return f"grad_norm/{part}" if part else "grad_norm"
@@ -318,9 +350,12 @@ def _norm_part(name: str) -> str:
     return "_".join(w for w in last if w not in known and w not in PHASES)
 
 
+_FIRST_RATE = re.compile(r"lr\d*|(?:group|optim|optimizer)0?")
+
+
 def _rate_name(rest: list[str]) -> str:
     group = next((w[2:] for w in rest if re.fullmatch(r"lr\d+", w)), "")
-    part = [w for w in rest if w not in _RATE_WORDS and not re.fullmatch(r"lr\d*", w)]
+    part = [w for w in rest if w not in _RATE_WORDS and not _FIRST_RATE.fullmatch(w)]
     if rest[0] == "lr" and part and part[0] in _OPTIMIZERS:  # Lightning: lr-AdamW/pg1
         part = part[1:]
     part += [f"pg{int(group)}"] if group.strip("0") else []
@@ -335,6 +370,8 @@ def _measured_name(rest: list[str], phase: str | None) -> str | None:
         rest = rest[1:]  # a panel: "objective/kl" is no objective
     joined = "".join(rest)
     is_reward = _is_reward(rest)
+    if "loss" in rest and {"ppl", "perplexity"} & set(rest):
+        rest = [w for w in rest if w != "loss"]  # Megatron: "lm loss PPL"
     for kind, spelled in KINDS:
         if is_reward and kind != "reward":
             continue
@@ -344,6 +381,8 @@ def _measured_name(rest: list[str], phase: str | None) -> str | None:
         if not found or (rest == ["top"] and kind == "accuracy"):  # "saved as top 3"
             continue
         part = [w for w in rest if w not in found and w not in _AGGREGATES]
+        if part and part != ["nll"]:  # the cross entropy of one of several layers or heads
+            part = [w for w in rest if w not in found and w not in _AGGREGATES - {"ce"}]
         part += [n for w in found if w not in spelled and (n := re.sub(r"^\D+", "", w))]
         named = f"{kind}/{phase or ('val' if kind in _EVALUATED else 'train')}"
         part = _plain_part(kind, part)
@@ -364,7 +403,10 @@ def _is_reward(rest: list[str]) -> bool:
 def _plain_part(kind: str, part: list[str]) -> list[str]:
     """Say which of a family a metric is; the usual one of the family has no part."""
     if kind == "accuracy":
-        return [f"top{w}" if w.isdigit() else w for w in part if w != "1"]
+        if not all(w.isdigit() for w in part):
+            return part
+        counts = [w.lstrip("0") or "0" for w in part]
+        return [f"top{w}" for w in counts if w != "1"]
     if kind == "map":
         fraction = {"0.5": "50", "0.50": "50", "0.75": "75"}
         return [fraction.get(w, w) for w in part if w not in {"5095", "b"}]

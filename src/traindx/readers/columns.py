@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from traindx.model.merging import unwrap
 from traindx.model.metric_names import (
     HIGHER_IS_BETTER,
     LOWER_IS_BETTER,
@@ -27,6 +26,7 @@ from traindx.model.metric_names import (
     words,
 )
 from traindx.model.run import Floats, Ints, Origin, Series
+from traindx.model.step_counters import unwrap
 
 MAX_GROUPS = 50  # more seeds, folds or tags than this are values, not names
 
@@ -40,6 +40,13 @@ SPLITS = frozenset(
 RUNS = frozenset(
     {"run", "run_id", "run_name", "seed", "fold", "trial", "experiment", "exp", "exp_name", "job"}
 )
+# what is set and never measured; a dict of these is a configuration
+SETTINGS = frozenset(
+    {"batch_size", "bs", "hidden", "hidden_dim", "hidden_size", "dropout", "weight_decay", "wd",
+     "momentum", "num_layers", "n_layers", "layers", "seed", "epochs", "num_epochs", "max_epochs",
+     "gamma", "warmup_steps", "units", "embed_dim", "embedding_dim", "patience", "n_estimators",
+     "max_depth", "hidden_units", "lr_decay", "optimizer", "activation", "max_len", "num_heads"}
+)  # fmt: skip
 _NO_METRICS = frozenset(
     {"", "id", "uuid", "pid", "rank", "local_rank", "world_size", "index", "row", "line", "lineno",
      "level_0", "hostname", "node"}
@@ -137,7 +144,7 @@ def to_series(columns: Columns, path: Path, unit: str, prefix: str = "") -> list
                 kept = Cells(name, cells.rows[keep], cells.values[keep])
                 if not len(kept.rows):
                     continue
-                own = canonical(name, split or phase or ("val" if name in held_out else None))
+                own = canonical(name, split or ("val" if name in held_out else phase))
                 shown = f"{cells.name} ({run})" if run else cells.name
                 origin = Origin(str(path), shown or name, unit)
                 found.append(_series(own, kept, clock_here, columns.places, origin))
@@ -251,11 +258,15 @@ def _metrics(
             keep = rows[value.rows]
             yield tag, _without_gaps(Cells(tag, value.rows[keep], value.values[keep]))
         return
-    for i, cells in enumerate(columns.numbers):
-        if i in clock_columns or not _is_metric(cells):
-            continue
+    own = [c for i, c in enumerate(columns.numbers) if i not in clock_columns and _is_metric(c)]
+    settings = [c for c in own if c.name.lower() in SETTINGS or canonical(c.name) == "lr"]
+    clocks = [columns.numbers[i].values for i in clock_columns]
+    is_counted = any(len(v) and float(np.ptp(v)) > 0.0 for v in clocks)
+    if not is_counted and len(settings) > 1:  # one row per trial of a search
+        own = [c for c in own if c not in settings]
+    for cells in own:
         name = cells.name.rsplit(" - ", 1)[-1]  # a W&B export writes "run - metric"
-        if _flat(name) in VALUES:
+        if _flat(name) in VALUES and (prefix or len(own) == 1):
             name = prefix or own_title
         elif prefix:
             name = f"{prefix}/{name}"

@@ -115,10 +115,19 @@ def search(folder: Path) -> Search:
     return found
 
 
+MIN_HOLE, MAX_HOLE = 64, 64 << 20  # NUL bytes; binary formats have fewer before something else
+
+
 def read_head(path: Path) -> bytes:
-    """Return the first bytes of a file."""
+    """Return the first bytes of a file, after the hole that a truncated log leaves its writer."""
     with path.open("rb") as file:
-        return file.read(SNIFFED_BYTES)
+        head = file.read(SNIFFED_BYTES)
+        for _ in range(MAX_HOLE // SNIFFED_BYTES):
+            if not head or head.strip(b"\0"):
+                break
+            head = file.read(SNIFFED_BYTES)
+        is_hole = len(head) - len(head.lstrip(b"\0")) >= MIN_HOLE or file.tell() > SNIFFED_BYTES
+        return head.lstrip(b"\0") if is_hole else head
 
 
 def recognise(path: Path, head: bytes) -> tuple[Reader | None, float]:

@@ -31,6 +31,7 @@ NAMED = 0.1  # how sure a reader must be of a file that the user named
 MAX_STDIN = 256 << 20
 MAX_SEARCHED = 32 << 20  # of a damaged file that is searched for a traceback
 STDIN = "standard input"
+ALIKE = 0.5  # share of the columns that two runs of one program have in common
 _RANK = re.compile(r"(?:rank|worker|gpu|node|process|attempt)[-_]?\d", re.IGNORECASE)
 _TRY_NAMED = "a log, a table or JSON of metrics, a configuration, a script or a checkpoint"
 
@@ -74,7 +75,9 @@ def open_paths(
     named = list(paths) or ([] if context is not None else ["."])
     with TemporaryDirectory(prefix="traindx-") as spool:
         for path in named:
+            before = len(gathered.parts)
             _open(path, gathered, Path(spool), stdin)
+            _refuse_rivals(gathered.parts[:before], gathered.parts[before:])
         for file in package.files:
             _open_existing(file, str(file), gathered)
         for i, (role, text) in enumerate(package.texts):
@@ -91,6 +94,17 @@ def open_paths(
     )
     run = merge_runs([*_as_they_ran(gathered.parts), rest], _name(named, context))
     return replace(run, events=(*run.events, *_rivals(run)))
+
+
+def _refuse_rivals(known: Sequence[Run], added: Sequence[Run]) -> None:
+    """Refuse two runs given together: one diagnosis of both would be true of neither."""
+    for part in added:
+        for other in known:
+            is_recorded = part.recording is not None and other.recording is not None
+            if not is_recorded and _is_rival(part, other):
+                here, there = part.artifacts[0].path, other.artifacts[0].path
+                why = f"it is of another run than {there}: the same steps have other values"
+                raise UnreadableArtifact(here, why, f"one run at a time: traindx diagnose {here}")
 
 
 def _as_they_ran(parts: Sequence[Run]) -> list[Run]:
@@ -303,10 +317,12 @@ def _one_run(parts: Sequence[Run]) -> tuple[list[Run], list[Run]]:
 
 
 def _is_rival(part: Run, newer: Run) -> bool:
-    columns = {s.origin.name for s in part.series.values()}
+    ours, theirs = ({s.origin.name for s in p.series.values()} for p in (part, newer))
     names = [n for n in part.series if phase_of(n) and n in newer.series and "@" not in n]
-    if not names or columns != {s.origin.name for s in newer.series.values()}:
+    if not names or len(ours & theirs) < ALIKE * len(ours | theirs):
         return False
+    if part.artifacts[0].reader != newer.artifacts[0].reader:
+        return False  # a log and a table of one run, told in different ways
     paths = part.artifacts[0].path, newer.artifacts[0].path
     if any(_RANK.search(path) for path in paths) or are_parts_of_one_output(*paths):
         return False

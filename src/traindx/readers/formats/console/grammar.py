@@ -6,10 +6,13 @@ import re
 from dataclasses import dataclass, field, replace
 
 from traindx.model.metric_names import HIGHER_IS_BETTER, canonical, kind_of
-from traindx.readers.formats.console.lines import classify, is_class_report
-from traindx.readers.formats.console.marks import Marks, find_average_precision, strip_marks
+from traindx.readers.columns import SETTINGS
+from traindx.readers.formats.console.context import in_context
+from traindx.readers.formats.console.known_forms import known_form
+from traindx.readers.formats.console.lines import classify, is_class_report, is_no_report
+from traindx.readers.formats.console.marks import Marks, strip_marks
 from traindx.readers.formats.console.numbers import Number
-from traindx.readers.formats.console.plan import DIGIT, NOTHING, Field, LinePlan
+from traindx.readers.formats.console.plan import DIGIT, Field, LinePlan
 from traindx.readers.formats.console.tokens import Digits, Token, tokenize
 from traindx.readers.formats.console.vocabulary import (
     FILLERS,
@@ -39,15 +42,16 @@ _FIRST_OF_MANY = re.compile(r"\[\s*[^\s,\]]{1,30}\s*,\s*(?:-?0|nan)")
 _DURATION = re.compile(r"0(?::0){1,2}")  # the last cell of fastai's rows
 _BRACKETED_RATIO = re.compile(r"\s*\[\s*0\s*/")
 _SUMMARY = re.compile(r"\s*\*\s+(?:Acc|Prec|acc|prec)")  # of ImageNet scripts after validation
+_NEXT_MEAN = re.compile(r"\s+-?0\.0\s*\(\s*-?0\.0\s*\)")  # "Prec@1 05 100.000 (99.359)"
+_MEAN = re.compile(r"\s*%?\s*\(\s*(?:avg:?\s*)?(-?0\.0(?:[eE][-+]?0)?)\s*%?\s*\)")
+_LIST = re.compile(r"(?:\s*,\s*-?0\.0(?:[eE][-+]?0)?){2,}\s*(?:[|;]|$)")  # one of each of several
 _NEXT_VALUE = re.compile(r"\s*[:=]\s*[-+]?(?:0|\.0|nan|inf)")
 _NEXT_FRACTION = re.compile(r"\s+-?0\.0(?:[eE][-+]?0)?(?=\s|$)")
 _LAST_FRACTION = re.compile(r"\s*:\s*-?(?:0\.0(?:[eE][-+]?0)?|nan)\s*$")
 _VERBS = frozenset({"is", "was", "reached"})  # "Loss is nan", "val_loss reached 0.3"
+_PROSE = frozenset({"return", "returns"})  # "return 10" is code
 _LAYER = re.compile(  # a row of Lightning's summary of a model
     r"\s*0\s*\|\s*[\w.]+\s*\|\s*[A-Z]\w+(?:\[\w+\])?\s*\|\s*0(?:\.0)?\s*[KMBT]?\s*(?:\|.*)?$"
-)
-_DARKNET = re.compile(
-    r"\s*(0): (?:-?0\.0|-?nan), (-?0\.0|-?nan) avg(?: loss)?, (0\.0) rate, 0\.0 seconds, 0 images"
 )
 _NEXT_BRACKET = re.compile(r"\s*\]\s*\[\s*0")
 
@@ -205,7 +209,13 @@ class _Walk:
 
     def _is_named_by(self, token: Token) -> bool:
         """Take a number into the name of the next one: ``mAP 0.5 : 0.31``."""
-        if token.unit or not _NEXT_VALUE.match(self.marks.text, token.end):
+        text, end = self.marks.text, token.end
+        is_tag = token.value is not None and token.value.is_integer
+        is_score = kind_of(canonical(" ".join(self._words()))) in HIGHER_IS_BETTER
+        is_tag &= bool(
+            _NEXT_MEAN.match(text, end) or (is_score and _NEXT_FRACTION.match(text, end))
+        )
+        if token.unit or not (is_tag or _NEXT_VALUE.match(text, end)):
             return False
         self.said.append(token)
         return True
@@ -235,6 +245,11 @@ class _Walk:
             return True
         if over is None or not is_whole or total is None or not total.is_integer:
             return False
+        if "(" in gap and not said and self.found and self.marks.text[token.start - 1] == "(":
+            before = self.marks.text[: token.start - 1].rstrip()
+            last = kind_of(canonical(self.found[-1].field.name))
+            if before.endswith("%") or (last in HIGHER_IS_BETTER and before[-1:].isdigit()):
+                return True  # "Accuracy: 71.38% (7138 / 10000)" says it twice
         if said and not only_phase and "[" not in gap:
             return False
         if said and measures(" ".join(said)):
@@ -259,6 +274,8 @@ class _Walk:
         text = "data_time" if self._is_data_time(token, name) else self._named(name, is_bound)
         if text == "norm" and any(kind_of(canonical(f.field.name)) == "loss" for f in self.found):
             text = "grad norm"  # nanoGPT's kin: "loss: 3.2 | norm: 0.8"
+        if not text and is_bound and self._is_beside_loss(token, name):
+            text = "score"  # PyG's examples: "Loss: 1.9, Train: 0.81, Val: 0.71, Test: 0.72"
         lowered = text.lower()
         if (
             not text
@@ -272,6 +289,8 @@ class _Walk:
             return
         if token.value is None or (is_plain_error(text) and _is_code(token, is_bound)):
             return
+        if _LIST.match(self.marks.text, token.end) or (lowered in _PROSE and not is_bound):
+            return
         is_score = kind_of(canonical(text)) in HIGHER_IS_BETTER
         if is_score and _FIRST_OF_MANY.match(self.marks.text[token.start - 1 :]):
             return  # nnU-Net: "Pseudo dice [0.0, 0.84, 0.91]" is one of each class
@@ -281,9 +300,24 @@ class _Walk:
         runs = self.digits.within(start, end) if "0" in text else ()
         if len(runs) != text.count("0"):
             runs = self._runs_of(text)
-        made = Field(text.replace("0", DIGIT), token.value, self.phase, over, runs)
+        value = self._value_of(token)
+        is_spent = len(self.phases) > 1 and canonical(text).startswith(("time/", "throughput"))
+        phase = None if is_spent else self.phase  # a line of both tells the time of both
+        made = Field(text.replace("0", DIGIT), value, phase, over, runs, token.unit == "%")
         self.found.append(_Found(made, known))
         self.subject = ""
+
+    def _is_beside_loss(self, token: Token, name: str) -> bool:
+        """Tell a score of each split, told by the name of the split alone, after the loss."""
+        is_fraction = token.value is not None and token.value.fraction is not None
+        is_told = any(kind_of(canonical(f.field.name)) == "loss" for f in self.found)
+        return is_fraction and is_told and name.lower() in PHASE_WORDS and not self.subject
+
+    def _value_of(self, token: Token) -> Number | None:
+        """Return a value, or the mean behind it: of an evaluation the whole counts, no batch."""
+        mean = _MEAN.match(self.marks.text, token.end) if self.phase in {"val", "test"} else None
+        own = None if mean is None else self.digits.number(mean[1], mean.start(1))
+        return token.value if own is None else own
 
     def _is_data_time(self, token: Token, name: str) -> bool:
         """Tell whether a meter says how long a step waited: ``Time 0.31 (0.37) Data 0.02 (0.07)``.
@@ -338,15 +372,13 @@ def learn(masked: bytes) -> LinePlan:
     if _VALUE.search(text) is None or (marked.is_header and is_class_report(text)):
         return marked
     digits = Digits(text)
-    if (precision := find_average_precision(text)) is not None:
-        return _average_precision(precision, digits)
-    if "avg" in text and (darknet := _DARKNET.match(text)) is not None:
-        return _darknet(darknet, digits)
-    if "|" in text and _LAYER.match(text) is not None:
+    if (known := known_form(text, digits)) is not None:
+        return known
+    if ("|" in text and _LAYER.match(text) is not None) or is_no_report(text):
         return marked
     marks = strip_marks(text, digits)
     walk = _Walk(marks, digits, tokenize(marks.text, digits), epoch=marks.epoch)
-    if _SUMMARY.match(text):
+    if _SUMMARY.match(text) or "Saving dict for global step 0" in text:  # an Estimator's result
         walk.phase = "val"
     walk.run()
     return _plan(walk, marked)
@@ -357,7 +389,9 @@ def _plan(walk: _Walk, marked: LinePlan) -> LinePlan:
     step, total, epoch = _counters(walk)
     reports = step is not None or epoch is not None
     reports = reports or any(f.is_known or f.is_cell for f in walk.found)
-    fields = tuple(f.field for f in walk.found) if reports else ()
+    if "{" in marks.text and _is_configuration([f.field.name for f in walk.found]):
+        return marked
+    fields = in_context([f.field for f in walk.found], walk.marks.text) if reports else ()
     cells = 0
     if not walk.found and walk.epoch is None:
         fields, cells, step, total = _row(walk, step, total)
@@ -384,6 +418,12 @@ def _plan(walk: _Walk, marked: LinePlan) -> LinePlan:
         heading=_announced(marked, epoch) if not fields else None,
         is_ruler=False,
     )
+
+
+def _is_configuration(names: list[str]) -> bool:
+    """Tell a dict of settings from one of metrics: a search prints one before each run."""
+    kinds = {kind_of(canonical(n)) for n in names if measures(n)}
+    return kinds <= {"lr"} and len(SETTINGS & {n.lower() for n in names}) > len(kinds) // 2
 
 
 def _counters(walk: _Walk) -> tuple[Number | None, Number | None, Number | None]:
@@ -442,37 +482,3 @@ def _row(
         return (), 0, step, total
     marks = walk.marks
     return tuple(cells), count, marks.step, marks.total
-
-
-def _darknet(match: re.Match[str], digits: Digits) -> LinePlan:
-    """Read a line of Darknet, whose numbers stand before their names."""
-    step, rate = (digits.number(match[i], match.start(i)) for i in (1, 3))
-    loss = (
-        Number(special=float("nan"))
-        if match[2].endswith("nan")
-        else digits.number(match[2], match.start(2))
-    )
-    if step is None or loss is None or rate is None:
-        return NOTHING
-    return LinePlan(
-        template="s 0 darknet",
-        fields=(Field("avg loss", loss, None), Field("learning rate", rate, None)),
-        step=step,
-    )
-
-
-def _average_precision(match: re.Match[str], digits: Digits) -> LinePlan:
-    """Read a line of the COCO evaluation, such as the mean AP over all overlaps."""
-    kind, overlap, area, _, value = match.groups()
-    number = digits.number(value, match.start(5))
-    if number is None:
-        return NOTHING
-    name = f"{'AP' if kind == 'Precision' else 'recall'}@{overlap}"
-    runs = digits.within(match.start(2), match.end(2))
-    if area != "all":
-        name += f" {area}"
-    if kind == "Recall":
-        name += " top 0"
-        runs += digits.within(match.start(4), match.end(4))
-    made = Field(name.replace("0", DIGIT), number, "val", None, runs)
-    return LinePlan(template=f"coco {kind} {area}", fields=(made,), sets_clock=False)

@@ -30,6 +30,12 @@ _CLASS_REPORT = re.compile(r"\s*Class\s+Images\s.*\bmAP")
 DETECTION_LOSSES = frozenset(
     {"box", "obj", "cls", "dfl", "giou", "iou", "seg", "kpt", "kpto", "theta", "landmark", "total"}
 )
+_SETTING = re.compile(r"\s+[A-Za-z_]\w*=[^\s,=]+,\s*$")  # of a dataclass, one to a line
+_SETTINGS = re.compile(  # "Reward weights: accuracy=0.7, format=0.3"
+    r"(?i)[^:={]{0,60}\b(?:weights|coef\w*|hyper-?param\w*|config\w*|settings|arguments|args|options"
+    r"|thresholds?)\s*[:=]\s*[{(\[]?\s*['\"]?[a-z_]\w*['\"]?\s*[:=]"
+)
+_SHARE, _SPENT = re.compile(r"\s0\.0%"), re.compile(r"\s0\.0[mun]?s(?=\s|$)")
 _ALNUM = re.compile(r"[^\W_]")
 
 
@@ -73,6 +79,13 @@ def split_cells(text: str) -> list[str]:
 def split_words(text: str) -> list[str]:
     """Return the cells of a line that single blanks separate."""
     return in_one_word(_REMARK.sub("", _BAR.sub("", text))).split()
+
+
+def is_no_report(text: str) -> bool:
+    """Tell a field of a printed configuration and a row of a profiler from a report."""
+    if _SETTING.match(text) is not None or _SETTINGS.match(text) is not None:
+        return True
+    return len(_SHARE.findall(text)) > 1 and len(_SPENT.findall(text)) > 1
 
 
 def is_class_report(text: str) -> bool:

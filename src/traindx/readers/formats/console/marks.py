@@ -22,8 +22,9 @@ _TQDM = re.compile(
     r"\[(?:0:)?0:0(?:<[^,\]]*)?(?P<rate>,\s*[^,\]=]*)?(?=[,\]])"
 )
 _DRAWN = re.compile(r"[█▏▎▍▌▋▊▉░▒▓━╸╺╶─▰▱●○■□⣿⠀]{2,}|\[[=#>.\- ]{5,}\]|\[=*>?\.*\]")
+_MEAN_OF = re.compile(r"(?<![\w.])(avg|mean|average|max|min|std)\(([A-Za-z_]\w*)\)(?=\s*[:=])")
 _TENSOR = re.compile(r"(?<=[:=\s])(?:tensor|array|Array|float|(?:np|numpy|jnp|torch)\.\w+)\(\[?")
-_REMARK = re.compile(r"\(([^()0]{2,40})\)(?=\s*[:=\[])")
+_REMARK = re.compile(r"\(([^()0]{1,40})\)(?=['\"]?\s*[:=\[])")
 _RANK = re.compile(
     r"(?i)[\[(]\s*(?:global[ _-]?)?(?:rank|gpu|default)[ :=_#-]{0,2}(0)\s*[\])]:?"
     r"|^\W{0,3}(?:rank|gpu)[ :=#-]{0,2}(0)(?=[\s:,\])|-])[:,\])|-]?"
@@ -74,6 +75,7 @@ def strip_marks(text: str, digits: Digits) -> Marks:
     if "'s " in marks.text:
         marks.text = _OWNER.sub("", marks.text)  # which joins the words around it
     if "(" in marks.text:
+        marks.text = _MEAN_OF.sub(r"\1 \2 ", marks.text)  # "avg(utility)=0.4"
         marks.text = blanked(_TENSOR, marks.text)
         marks.text = _REMARK.sub(_keep_phase, marks.text)
     if "第" in marks.text and (turn := _TURN.search(marks.text)) is not None:

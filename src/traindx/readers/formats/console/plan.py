@@ -19,6 +19,7 @@ class Field:
     phase: str | None = None
     over: Number | None = None
     runs: tuple[int, ...] = ()  # the digits in the name
+    is_percent: bool = False
 
     def spelled(self, digits: Sequence[bytes]) -> str:
         """Return the name with its digits."""

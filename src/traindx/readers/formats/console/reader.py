@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,6 +42,10 @@ SNIFFED_LINES = 400
 
 def sniff(path: Path, head: bytes) -> float:
     """Say how sure it is that a file is what a run printed."""
+    if b"\0" in head and not is_text(head):
+        head = head.replace(b"\0", b"")  # several writers, or a file cut while it was written
+        if _is_strange(head):
+            return 0.0
     if not head.strip() or not is_text(head):
         return 0.0
     sample = separate(decode(head[:SNIFFED]).encode("utf-8", errors="replace"))
@@ -55,6 +60,13 @@ def sniff(path: Path, head: bytes) -> float:
             return 0.4
         return PLAIN if any(b" " in line.strip() for line in lines) else PLAIN / 2
     return 0.3 if told == 1 else SURE if told > 0.05 * len(lines) else 0.4
+
+
+def _is_strange(head: bytes) -> bool:
+    """Tell the bytes of numbers from text in whatever encoding: too few of them are letters."""
+    sample = head[:8192]
+    plain = len(sample.translate(None, bytes(range(128))))
+    return plain > 0.2 * len(sample) and "\ufffd" in sample[:-4].decode("utf-8", errors="replace")
 
 
 def _reports(plan: LinePlan) -> bool:
@@ -122,9 +134,17 @@ def _warnings(scan: LogScan) -> list[str]:
     return said
 
 
+# what TensorBoard prints of itself while somebody looks at a run
+_SERVER = re.compile(
+    r"TensorBoard caught SIG|plugin_event_multiplexer\.py|tensorboard.{0,40} http://"
+)
+
+
 def _events(notes: LogNotes, counting: Counting, artifact: str) -> list[Event]:
     events = []
     for noted in notes.happenings:
+        if _SERVER.search(noted.text):
+            continue
         step, epoch = counting.moment(noted.counters)
         text = noted.text if noted.count == 1 else f"{noted.text} ({noted.count} times)"
         locator = f"line {int(noted.place)}"

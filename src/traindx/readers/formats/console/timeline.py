@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traindx.model.metric_names import canonical, is_measured
+from traindx.model.metric_names import HIGHER_IS_BETTER, canonical, is_measured, kind_of
 from traindx.model.run import Floats, Ints, Origin, Series
 from traindx.readers.formats.console.notes import LogNotes
 from traindx.readers.formats.console.tracks import (
@@ -23,6 +23,7 @@ from traindx.readers.formats.console.tracks import (
     SeriesKey,
 )
 
+CLOSE = 20  # lines from the loss of an evaluation to its last score, a confusion matrix between
 NEAR = 6  # lines under a heading, or after the last line that belongs to it
 RECURS = 3  # lines that an unknown name takes to be a series
 SHARED = 0.02  # of the points; two kinds of lines that share more of their steps are two series
@@ -148,14 +149,63 @@ def _places_without_counter(tellings: Iterable[Telling]) -> Floats:
     return np.unique(np.concatenate(found)) if found else np.empty(0)
 
 
-def split_phases(telling: Telling, notes: LogNotes, blocks: Floats) -> Iterator[Telling]:
+@dataclass(frozen=True, slots=True)
+class PhasesTold:
+    """Where a log says what it speaks of: by headings, and in the lines of metrics themselves."""
+
+    headings: Floats  # place and code, in order
+    lines: Floats  # likewise of everything that has a phase or counts
+    named: Floats  # places of the lines that name an evaluation as theirs
+
+
+def phases_told(tellings: Sequence[Telling], notes: LogNotes) -> PhasesTold:
+    """Return the phases that a log tells of; where a line names its own, the heading has ended."""
+    said = [(p, float(PHASE_CODES.get(h, 0))) for p, h in notes.headings]
+    headings = np.array(said, dtype=np.float64).reshape(-1, 2)
+    marked = [headings]
+    named = []
+    kinds = {(t.told.rank, t.told.template, t.told.phase): t for t in tellings}  # of lines
+    for (_, _, phase), telling in kinds.items():
+        places = telling.rows[:, PLACE]
+        if phase in PHASE_CODES:
+            named.append(places)
+        if phase is not None or telling.has_step or telling.has_epoch:
+            code = PHASE_CODES.get(phase or "", 0)
+            marked.append(np.column_stack([places, np.full(len(places), float(code))]))
+    lines = np.concatenate(marked)
+    # of one line, the metric with a phase decides
+    lines = lines[np.lexsort((lines[:, 1], lines[:, 0]))]
+    return PhasesTold(headings, lines, np.sort(np.concatenate(named or [np.empty(0)])))
+
+
+def after_evaluation(telling: Telling, phased: PhasesTold) -> Telling:
+    """Give scores that follow the line of an evaluation its phase: ``val Loss: 1.2`` ``AUC: 0.6``.
+
+    A loss without a phase may be that of the next training step.
+    """
+    rows, lines = telling.rows, phased.lines
+    is_score = kind_of(canonical(telling.told.name)) in _SCORES
+    if telling.told.phase is not None or telling.has_step or telling.has_epoch or not is_score:
+        return telling
+    at = np.searchsorted(lines[:, 0], rows[:, PLACE], side="left") - 1
+    if not len(rows) or not len(lines) or bool(np.any(at < 0)):
+        return telling
+    codes = np.unique(lines[at, 1])
+    is_near = bool(np.all(rows[:, PLACE] - lines[at, 0] <= CLOSE))
+    is_once = len(np.unique(at)) == len(at)
+    if len(codes) != 1 or codes[0] == 0.0 or not is_near or not is_once:
+        return telling
+    phase = next(p for p, c in PHASE_CODES.items() if c == codes[0])
+    return replace(telling, told=replace(telling.told, phase=phase))
+
+
+def split_phases(telling: Telling, phased: PhasesTold, blocks: Floats) -> Iterator[Telling]:
     """Give points without a phase the one of the heading above them."""
-    rows = telling.rows
-    if telling.told.phase is not None or not notes.headings or not len(rows):
+    rows, headings = telling.rows, phased.headings
+    if telling.told.phase is not None or not len(headings) or not len(rows):
         yield telling
         return
-    places = np.array([p for p, _ in notes.headings])
-    phases = np.array([PHASE_CODES.get(h, 0) for _, h in notes.headings])
+    places, phases = headings[:, 0], headings[:, 1]
     above = np.searchsorted(places, rows[:, PLACE], side="right") - 1
     start = np.where(above >= 0, places[np.maximum(above, 0)], -np.inf)
     before = np.append(-np.inf, rows[:-1, PLACE])
@@ -168,12 +218,18 @@ def split_phases(telling: Telling, notes: LogNotes, blocks: Floats) -> Iterator[
     at_new = np.maximum.accumulate(np.where(is_new, np.arange(len(rows)), 0))
     is_under = (far - far[at_new] == 0) & ~is_far[at_new] & (above >= 0)
     codes = np.where(is_under, phases[np.maximum(above, 0)], 0)
+    if kind_of(canonical(telling.told.name)) == "loss" and len(phased.named):
+        # where a line names the phase of its heading, it is over for the next training step
+        last = np.searchsorted(phased.named, rows[:, PLACE], side="left") - 1
+        is_over = (last >= 0) & (phased.named[np.maximum(last, 0)] > start)
+        codes = np.where(is_over, 0, codes)
     for code in np.unique(codes):
         phase = next((p for p, c in PHASE_CODES.items() if c == code), None)
         told = replace(telling.told, phase=phase)
         yield replace(telling, told=told, rows=rows[codes == code])
 
 
+_SCORES = HIGHER_IS_BETTER - {"reward", "score"}
 PHASE_CODES = {"val": 1, "test": 2}  # train is what a metric without a phase is anyway
 
 
@@ -198,8 +254,9 @@ def series_of(
     groups: dict[tuple[str, str, str], list[Telling]] = {}
     tellings = list(tellings)
     blocks = _places_without_counter(tellings)
+    phased = phases_told(tellings, notes)
     for whole in tellings:
-        for telling in split_phases(whole, notes, blocks):
+        for telling in split_phases(after_evaluation(whole, phased), phased, blocks):
             name = canonical(telling.told.name, telling.told.phase)
             axis = _axis(telling, counting)
             groups.setdefault(
@@ -207,8 +264,11 @@ def series_of(
             ).append(telling)
     made: list[Series] = []
     for (name, axis, raw), group in groups.items():
+        is_share = _are_small_percents(name, group)
         for rows in _joined(group, axis, counting):
-            if len(rows) >= _least(name):
+            if is_share:
+                rows[:, VALUE] /= 100.0
+            if len(rows) >= _least(name) and not (axis == "point" and _is_setting(name, rows)):
                 made.append(_series(name, axis, rows, Origin(artifact, raw), counting))
     return made
 
@@ -223,6 +283,31 @@ def _least(name: str) -> int:
     if bare.startswith("other/"):
         return RECURS
     return 1 if is_measured(bare) and bare.split("/")[0] not in {"lr", "loss_scale"} else 2
+
+
+def _is_setting(name: str, rows: Floats) -> bool:
+    """Tell what was printed again before anything was counted: a rate, a number of workers."""
+    if is_measured(name) and name.split("/", maxsplit=1)[0] not in {
+        "lr",
+        "loss_scale",
+        "grad_norm",
+    }:
+        return False
+    is_uncounted = bool(np.all(np.isnan(rows[:, [STEP, EPOCH]])))
+    return is_uncounted and bool(np.all(rows[:, VALUE] == rows[0, VALUE]))
+
+
+SMALL = 0.2  # range of a percentage below one; what moves more is a share that was printed with %
+
+
+def _are_small_percents(name: str, group: list[Telling]) -> bool:
+    """Tell ``acc: 1.0%`` of a hundred classes from a score that is 1: the others divide it so."""
+    if kind_of(name) not in HIGHER_IS_BETTER or not all(t.told.is_percent for t in group):
+        return False
+    values = np.concatenate([t.rows[:, VALUE] for t in group])
+    values = values[np.isfinite(values)]
+    is_small = len(values) > 0 and 0.0 < float(values.max()) <= 1.0
+    return is_small and float(np.ptp(values)) <= SMALL
 
 
 def _axis(telling: Telling, counting: Counting) -> str:

@@ -31,6 +31,7 @@ class SeriesKey:
     template: str
     name: str
     phase: str | None
+    is_percent: bool = False
 
 
 @dataclass(slots=True)
@@ -301,4 +302,4 @@ def _tellings(plan: LinePlan, identity: tuple[bytes, ...]) -> Iterator[SeriesKey
     for made in plan.fields:
         name = made.spelled(identity[at : at + len(made.runs)])
         at += len(made.runs)
-        yield SeriesKey(rank, plan.template, name, made.phase)
+        yield SeriesKey(rank, plan.template, name, made.phase, made.is_percent)

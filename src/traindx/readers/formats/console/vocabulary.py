@@ -22,6 +22,10 @@ PHASE_WORDS = {
     "训练": "train", "训练集": "train", "验证": "val", "验证集": "val",
     "测试": "test", "测试集": "test",
 }  # fmt: skip
+PHASE_WORDS |= {
+    f"{word}{mark}set": phase
+    for word, phase in PHASES.items() if len(word) > 2 for mark in ("", "-", "_")
+}  # fmt: skip
 del PHASE_WORDS["tr"], PHASE_WORDS["vl"], PHASE_WORDS["dev"], PHASE_WORDS["holdout"]
 
 # words that end a name to their left: "finished with loss" is called "loss"
@@ -99,19 +103,28 @@ TRANSLATED = (
     ("ошибка", "loss"), ("точность", "accuracy"), ("эпоха", "epoch"), ("шаг", "step"),
     ("pérdida", "loss"), ("perte", "loss"), ("exactitud", "accuracy"), ("época", "epoch"),
     ("époque", "epoch"), ("acurácia", "accuracy"), ("précision", "accuracy"),
-    ("训练", "train"), ("验证", "val"), ("测试", "test"), ("検証", "val"),
+    ("最佳", "best"), ("最好", "best"), ("最优", "best"), ("最高", "best"), ("최고", "best"),
+    ("лучш", "best"), ("训练", "train"), ("验证", "val"), ("测试", "test"), ("検証", "val"),
+    ("validação", "val"), ("validación", "val"), ("entraînement", "train"), ("perda", "loss"),
     ("訓練", "train"), ("학습률", "lr"), ("검증", "val"), ("훈련", "train"),
     ("валидации", "val"), ("валидация", "val"), ("валидационн", "val"),
     ("обучении", "train"), ("обучение", "train"), ("обучения", "train"), ("тесте", "test"),
 )  # fmt: skip
-_GLUED = re.compile(r"(?i)(epoch|ep|step|iter|iteration|batch)[-_#]?(0(?:/0)?)$")
+_PLAIN = {  # words of other languages that need no accent
+    "perda": "loss", "perdida": "loss", "perte": "loss", "perdita": "loss", "verlust": "loss",
+    "exactitud": "accuracy", "genauigkeit": "accuracy", "accuratezza": "accuracy",
+    "acuracia": "accuracy", "precisao": "accuracy", "epoca": "epoch", "epoche": "epoch",
+    "treino": "train", "treinamento": "train", "entrenamiento": "train", "validacao": "val",
+    "validacion": "val", "addestramento": "train", "validazione": "val",
+}  # fmt: skip
+_GLUED = re.compile(r"(?i)(epoch|ep|step|iter|iteration|batch|e(?=0/))[-_#]?(0(?:/0)?)$")
 
 
 @lru_cache(maxsize=4096)
 def translate(word: str) -> str:
     """Return a word in English where its author's language is a common one."""
     if word.isascii():
-        return word
+        return _PLAIN.get(word.lower(), word)
     lowered = word.lower()
     for theirs, ours in TRANSLATED:
         if theirs in lowered:
@@ -145,6 +158,8 @@ def counts(said: list[str], *, has_total: bool) -> str | None:
     is_plural = parts[-1].endswith("s") and not has_total
     if is_epoch(last) and not {"num", "total", "n", "number", "time"} & set(parts):
         return None if is_plural else "epoch"
+    if last == "E" and has_total and len(said) == 1:
+        return "epoch"
     if is_step(last):
         is_sum = bool({"global", "total"} & set(parts)) or parts[-1] in {"updates", "timesteps"}
         if {"num", "n", "number"} & set(parts) and parts[-1] != "updates":
@@ -169,7 +184,7 @@ def glued_counter(word: str) -> tuple[str, int] | None:
     match = _GLUED.match(word)
     if match is None:
         return None
-    return ("epoch" if match[1].lower().startswith("ep") else "step"), match.start(2)
+    return ("epoch" if match[1].lower().startswith("e") else "step"), match.start(2)
 
 
 def pick_name(said: list[str], *, is_bound: bool) -> str:

@@ -21,6 +21,13 @@ CONTAINERS = frozenset(
      "log_history", "records", "entries", "rows", "logged_metrics", "callback_metrics"}
 )  # fmt: skip
 
+# what a search writes beside each result: settings, which tell one run from the next
+SETTINGS = frozenset(
+    {"config", "cfg", "params", "hparams", "hyperparams", "hyperparameters", "hyper_parameters",
+     "args", "arguments", "settings", "options"}
+)  # fmt: skip
+RUN = "run"  # the column that tells them apart
+
 Record = Mapping[str, Any]
 
 
@@ -43,7 +50,13 @@ class RecordColumns:
         row = len(self.places)
         self.places.append(place)
         self.first = self.first or record
+        told = settings_in(record)
+        if told is not None and RUN not in record:
+            column = self.texts.setdefault(RUN, [])
+            column += [""] * (row - len(column)) + [told]
         for name, value in leaves(record, "", 0):
+            if told is not None and name.split("/", 1)[0].lower() in SETTINGS:
+                continue
             if is_key(name) and isinstance(value, (str, int)):
                 column = self.texts.setdefault(name, [])
                 column += [""] * (row - len(column)) + [str(value)]
@@ -66,6 +79,14 @@ class RecordColumns:
         count = len(self.places)
         texts = {n: t + [""] * (count - len(t)) for n, t in self.texts.items()}
         return Columns(numbers, np.array(self.places, dtype=np.int64), texts)
+
+
+def settings_in(record: Record) -> str | None:
+    """Return the settings that a record holds beside its metrics, as text."""
+    for key, value in record.items():
+        if key.lower() in SETTINGS and isinstance(value, Mapping):
+            return ", ".join(f"{k} {v}" for k, v in list(value.items())[:12])
+    return None
 
 
 def leaves(record: Record, prefix: str, depth: int) -> Iterator[tuple[str, Any]]:

@@ -25,8 +25,11 @@ from traindx.readers.formats.table.table_layout import (
     split_columns,
     split_rows,
 )
+from traindx.readers.formats.table.transposed import upright
 from traindx.readers.text import LineBlocks, damage, decode, is_text
 from traindx.registry import reader
+
+MAX_TURNED = 8 << 20  # bytes of a table with a row per metric
 
 
 def sniff(path: Path, head: bytes) -> float:
@@ -34,6 +37,8 @@ def sniff(path: Path, head: bytes) -> float:
     if not head.strip() or not is_text(head):
         return 0.0
     lines = decode(head).replace("\r\n", "\n").split("\n")
+    if upright(lines) is not None or _is_long_and_upright(lines):
+        return 0.9
     layout = learn(lines[:-1] if len(lines) > 2 and len(head) > 1000 else lines, path)
     if layout is None:
         return 0.0
@@ -51,9 +56,19 @@ def sniff(path: Path, head: bytes) -> float:
     return 0.8 if is_certain else 0.2 if measured else 0.15
 
 
+def _is_long_and_upright(lines: list[str]) -> bool:
+    """Tell a table of which only the first rows were seen."""
+    return len(lines) > 2 and upright(lines[:-1]) is not None
+
+
 @reader("table", sniff)
 def read(path: Path) -> Run:
     """Read every column of numbers as a series; its step and epoch columns are the coordinates."""
+    if path.stat().st_size <= MAX_TURNED:
+        turned = upright(decode(path.read_bytes()).replace("\r\n", "\n").split("\n"))
+        if turned is not None:
+            series = resolve(to_series(turned, path, "column"))
+            return Run(name=path.stem, series=series, artifacts=(damage(path, "table", ())[0],))
     blocks = LineBlocks(path)
     rows: _Rows | None = None
     waiting: list[str] = []

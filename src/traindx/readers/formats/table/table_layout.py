@@ -26,6 +26,8 @@ _DRESSED = re.compile(r"(?:tensor\(|np\.float\d+\(|\[|\()?\s*([^\s,()\[\]]+)\s*[
 _COLUMN_NAME = re.compile(r"[\w /.@:%()#+-]{0,80}")
 _TRAINER_BAR = re.compile(r"\s*\[\s*\d+/\d+ [\d:]+(?:<[^\]]*)?, Epoch ")  # above its notebook table
 _NO_LOG = re.compile(r"\bNo log\b")  # the Trainer's, before it has logged a training loss
+# the Monitor of Gym and Stable-Baselines writes one row per episode
+_MONITOR = {"r": "episode_reward", "l": "episode_length", "t": "time"}
 _RULE = frozenset(" \t|:+=-")
 
 
@@ -52,6 +54,8 @@ def learn(lines: Sequence[str], path: Path) -> TableLayout | None:
             layout = _layout(shown, body, delimiter, path)
             if layout is not None:
                 return layout
+    if any("%|" in line for _, line in body):
+        return None  # a console log with progress bars
     spaced = [_layout(shown, body, d, path) for d in (" ", "  ")] if body else []
     found = [layout for layout in spaced if layout is not None]
     # names of two words, as in "Step    Training Loss", make a header only where blanks are wide
@@ -82,6 +86,8 @@ def _layout(
     names = remark or (tuple(c.strip() for c in cells[first]) if is_header else ())
     if names[:2] == ("E", "#"):  # spaCy
         names = ("epoch", "step", *names[2:])
+    if set(_MONITOR) <= set(names):
+        names = tuple(_MONITOR.get(n, n) for n in names)
     if not _is_plausible(names, data, numeric, delimiter, width):
         return None
     if names and len(names) == width - 1:

@@ -1,0 +1,1 @@
+"""NumPy arrays of metrics: `losses.npy`, `evaluations.npz`."""
