@@ -1,9 +1,11 @@
 """How many programs of strangers `traindx run` names the cause of, riding along.
 
-    python -m bench.strangers.live [SET[/HAND] …] [--keep DIR]
+    python -m bench.strangers.live [SET[/HAND] …] [--keep DIR] [--recorded]
 
 Each program runs on a copy, under the recorder, with its source beside it. With `--keep`, the
-recordings stay there and are judged again without a run of the programs.
+recordings stay there and are judged again without a run of the programs; with `--recorded` too,
+only those are judged. Of each set: whether the first cause is right, whether it points at the
+line of the label, false alarms on sound programs, and the same by the family of the cause.
 """
 
 from __future__ import annotations
@@ -16,51 +18,106 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from bench.accuracy.scores import NEAR
 from bench.strangers.__main__ import HOME
 from traindx.api import diagnose_run
+from traindx.causes import families
+from traindx.model.findings import Hypothesis
 
 SECONDS = 240  # for one program on a shared machine
+FAMILIES = {cause.name: family.name for family in families() for cause in family.causes}
 RANKS = ("init_process_group", "DistributedSampler", "torchrun")
 
 
+@dataclass(frozen=True)
+class Judgement:
+    """What the first root cause of a recorded program is worth."""
+
+    verdict: str  # right, other, silent; of a sound program: alarm, sound
+    family: str  # of the cause that the label names
+    has_line: bool  # of those that are right: whether the label's line is the one pointed at
+
+
 def main() -> int:
-    """Print one line per set, and with --verbose one per program."""
+    """Print the figures of each set, and with --verbose one line per program."""
     parser = argparse.ArgumentParser(prog="python -m bench.strangers.live")
     parser.add_argument("sets", nargs="*", default=["studied"])
     parser.add_argument("--keep", type=Path)
+    parser.add_argument("--recorded", action="store_true", help="judge what was recorded before")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     keep = options.keep or Path(tempfile.mkdtemp(prefix="strangers-"))
     for name in options.sets:
-        counts: Counter[str] = Counter()
+        judged = []
         for label in sorted((HOME / name).rglob("label.json")):
             folder = keep / label.parent.relative_to(HOME)
+            if options.recorded and not is_recorded(folder):
+                continue
             said = json.loads(label.read_text(encoding="utf-8"))
             causes = causes_of(label.parent, folder)
-            verdict = _verdict(said, causes)
-            counts[verdict] += 1
+            judged.append(judge(said, causes))
             if options.verbose:
-                shown = ", ".join(causes[:3]) or "nothing"
-                print(f"  {verdict}: {label.parent.name}: {said['cause']}: {shown}", flush=True)
-        faulty = counts["right"] + counts["other"] + counts["silent"]
-        sound = counts["alarm"] + counts["sound"]
-        right = f"first cause right {counts['right']}/{faulty}"
-        print(f"{name}: {right}, false alarms {counts['alarm']}/{sound}", flush=True)
+                shown = ", ".join(h.cause for h in causes[:3]) or "nothing"
+                verdict = judged[-1].verdict + (", line" if judged[-1].has_line else "")
+                where = label.parent.relative_to(HOME)
+                print(f"  {verdict}: {where}: {said['cause']}: {shown}", flush=True)
+        print("\n".join(_figures(name, judged)), flush=True)
     if options.keep is None:
         shutil.rmtree(keep, ignore_errors=True)
     return 0
 
 
-def causes_of(program: Path, folder: Path) -> list[str]:
+def is_recorded(folder: Path) -> bool:
+    """Tell whether a program was recorded to its end."""
+    return (folder / "recording" / "run.json").exists()
+
+
+def causes_of(program: Path, folder: Path) -> tuple[Hypothesis, ...]:
     """Return the root causes that a recorded run of a program shows; recorded once."""
-    recording = folder / "recording"
-    if not (recording / "run.json").exists():
-        _record(program, folder, recording)
-    if not (recording / "run.json").exists():
-        return []
-    return [h.cause for h in diagnose_run(recording)[1].root_causes]
+    if not is_recorded(folder):
+        _record(program, folder, folder / "recording")
+    if not is_recorded(folder):
+        return ()
+    return diagnose_run(folder / "recording")[1].root_causes
+
+
+def judge(said: Mapping[str, Any], causes: Sequence[Hypothesis]) -> Judgement:
+    """Set the first root cause against a label."""
+    if said["cause"] is None:
+        return Judgement("alarm" if causes else "sound", "", False)
+    family = FAMILIES.get(said["cause"], "other")
+    if not causes:
+        return Judgement("silent", family, False)
+    if causes[0].cause not in {said["cause"], *said.get("accepted", ())}:
+        return Judgement("other", family, False)
+    place = causes[0].location
+    is_there = (
+        place is not None
+        and place.line is not None
+        and Path(place.file).name == Path(said["file"]).name
+        and abs(place.line - said["line"]) <= NEAR
+    )
+    return Judgement("right", family, is_there)
+
+
+def _figures(name: str, judged: Sequence[Judgement]) -> Iterator[str]:
+    """Yield the lines of a set: the whole of it, and the families of its causes."""
+    faulty = [j for j in judged if j.family]
+    sound = [j for j in judged if not j.family]
+    right = [j for j in faulty if j.verdict == "right"]
+    alarms = sum(j.verdict == "alarm" for j in sound)
+    lines = sum(j.has_line for j in right)
+    yield (
+        f"{name}: first cause right {len(right)}/{len(faulty)}, at the line {lines}/{len(right)}, "
+        f"false alarms {alarms}/{len(sound)}"
+    )
+    for family, count in sorted(Counter(j.family for j in faulty).items()):
+        yield f"  {family}: {sum(j.family == family for j in right)}/{count}"
 
 
 def _record(program: Path, folder: Path, recording: Path) -> None:
@@ -91,16 +148,6 @@ def entry_of(folder: Path) -> str:
     imported = {n for n in names for t in texts.values() if f"import {n}" in t or f"from {n}" in t}
     free = [f for f in (guarded or files) if f.stem not in imported] or guarded or files
     return max(free, key=lambda f: len(texts[f])).name
-
-
-def _verdict(said: dict[str, object], causes: list[str]) -> str:
-    if said["cause"] is None:
-        return "alarm" if causes else "sound"
-    accepted = said.get("accepted")
-    wanted = {said["cause"], *(accepted if isinstance(accepted, list) else ())}
-    if not causes:
-        return "silent"
-    return "right" if causes[0] in wanted else "other"
 
 
 if __name__ == "__main__":

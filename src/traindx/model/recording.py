@@ -202,6 +202,7 @@ class Evaluation:
     loader: int | None = None
     entered: int | None = None  # the number of the module that was called, as in samples …
     inputs: tuple[Summary, ...] = ()  # … and what the first pass gave it, now and then
+    batch: tuple[Summary, ...] = ()  # what the loader gave for this pass
     place: Place | None = None
 
 
