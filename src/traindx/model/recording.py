@@ -120,6 +120,7 @@ class Epoch:
     time_s: float = nan
     is_whole: bool = True
     trained: int = 0  # optimizer steps taken during the pass
+    first: tuple[Summary, ...] = ()  # the first batch; of the first few passes
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +203,6 @@ class Evaluation:
     loader: int | None = None
     entered: int | None = None  # the number of the module that was called, as in samples …
     inputs: tuple[Summary, ...] = ()  # … and what the first pass gave it, now and then
-    batch: tuple[Summary, ...] = ()  # what the loader gave for this pass
     place: Place | None = None
 
 
@@ -250,6 +250,7 @@ class StepOperation:
     place: int | None = None
     settings: Mapping[str, object] = field(default_factory=dict)  # arguments that are no tensors
     value: float = nan  # what was fetched to the host
+    ahead: int | None = None  # positions by which targets follow the tokens that were looked up
     is_without_grad: bool = False
     is_direct: bool = False  # the user's own line called it, and no layer or library in between
 

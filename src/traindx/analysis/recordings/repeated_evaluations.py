@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import isclose
 
-from traindx.analysis.recordings.evaluations import is_over_held_out_data
-from traindx.analysis.recordings.observations import is_integer, rows
-from traindx.model.recording import Evaluation, Loader, Process, Summary
+from traindx.analysis.recordings.observations import rows
+from traindx.model.recording import Epoch, Loader, Process, Summary
 
 KNOWN = 8  # examples whose labels are the same: no coincidence
 ROUNDING = 1e-6  # of sums over the same values in another order
@@ -20,7 +19,7 @@ class ChangedExamples:
     """An input of held-out examples that has other values in every pass."""
 
     loader: Loader
-    passes: tuple[tuple[Evaluation, Summary], ...]
+    passes: tuple[tuple[Epoch, Summary], ...]  # with the input in the first batch
 
 
 def changed_examples(process: Process) -> Iterator[ChangedExamples]:
@@ -28,25 +27,31 @@ def changed_examples(process: Process) -> Iterator[ChangedExamples]:
 
     Two views of an example, or a noisy one beside the clean one, are the task itself.
     """
-    for loader in process.loaders:
+    for loader in held_out_loaders(process):
         if loader.is_shuffled or loader.sampler != "SequentialSampler":
             continue
-        passes = [
-            e
-            for e in process.evaluations
-            if e.loader == loader.id and e.batch and is_over_held_out_data(process, e)
-        ]
+        passes = [e for e in process.epochs if e.loader == loader.id and e.first]
         name = _changed(passes)
         if name is not None:
-            seen = [(e, b) for e in passes for b in e.batch if b.name == name]
+            seen = [(e, s) for e in passes for s in e.first if s.name == name]
             yield ChangedExamples(loader, tuple(seen))
 
 
-def _changed(passes: Sequence[Evaluation]) -> str | None:
+def held_out_loaders(process: Process) -> Iterator[Loader]:
+    """Yield the loaders that nothing was trained on, nor on other passes over the same data."""
+    trained_on = {e.loader for e in process.epochs if e.trained > 0}
+    trained = {(x.dataset, x.size) for x in process.loaders if x.id in trained_on}
+    for loader in process.loaders:
+        is_known = loader.size is not None and (loader.dataset, loader.size) not in trained
+        if trained_on and loader.id not in trained_on and is_known:
+            yield loader
+
+
+def _changed(passes: Sequence[Epoch]) -> str | None:
     """Return the one input that no pass gave twice, where all gave the same labels."""
     if len(passes) < 2:
         return None
-    parts = [{b.name: b for b in e.batch} for e in passes]
+    parts = [{s.name: s for s in e.first} for e in passes]
     if any(p.keys() != parts[0].keys() for p in parts):
         return None
     columns = {name: [p[name] for p in parts] for name in parts[0]}
@@ -74,8 +79,4 @@ def _is_other(one: Summary, other: Summary) -> bool:
 
 def _is_telling(given: Summary) -> bool:
     """Tell whether a tensor has one value for each of enough examples, and they vary."""
-    return (
-        rows(given.shape) >= KNOWN
-        and given.std > 0
-        and (is_integer(given) or "float" in given.dtype)
-    )
+    return rows(given.shape) >= KNOWN and given.std > 0

@@ -19,6 +19,7 @@ PRINTED = 4096  # values of a batch that its fingerprint is made of
 ROWS = 32
 COLUMNS = 4096
 MAX_EXAMPLES = 50_000
+MAX_FIRST = 8  # passes of one loader whose first batch is looked at
 
 _KNOWN_MAKERS = frozenset({"torch", "accelerate", "transformers", "lightning", "pytorch_lightning"})
 
@@ -28,8 +29,9 @@ class Loaders:
 
     def __init__(self) -> None:
         self._ids: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._passes: dict[int, dict[str, int]] = {}  # by the loader
-        self._latest: dict[str, int] = {"iterator": 0}  # the pass that gave the last batch
+        self._passes: dict[int, dict[str, Any]] = {}  # by the loader
+        self._latest: dict[str, Any] = {"iterator": 0}  # the pass that gave the last batch
+        self._looked: dict[int, int] = {}  # at first batches, by the loader
         self.current: int | None = None
         self.untold: list[tuple[str, dict[str, Any]]] = []
 
@@ -48,8 +50,8 @@ class Loaders:
         """Tell whether a pass is under way that batches still come from."""
         return bool(self._passes) and self.current is not None
 
-    def arrives(self, iterator: Any) -> None:
-        """Count a batch."""
+    def arrives(self, iterator: Any, batch: Any) -> None:
+        """Count a batch, and look at the first one of a pass."""
         if self._latest["iterator"] == id(iterator):
             self._latest["batches"] += 1
             return
@@ -57,8 +59,16 @@ class Loaders:
             if current["iterator"] == id(iterator):
                 current["batches"] += 1
                 self.current, self._latest = number, current
+                if current["batches"] == 1:
+                    self._look(number, current, batch)
                 return
         self.current, self._latest = None, {"iterator": 0}
+
+    def _look(self, number: int, current: dict[str, Any], batch: Any) -> None:
+        looked = self._looked.get(number, 0)
+        if looked < MAX_FIRST:
+            self._looked[number] = looked + 1
+            current["first"] = summaries(batch)
 
     def ends(self, iterator: Any, steps: int) -> None:
         """Note that a pass is over."""
@@ -78,6 +88,7 @@ class Loaders:
                 "is_whole": is_whole,
                 "trained": steps - current["begun"],
                 "time_s": time.time(),
+                **({"first": current["first"]} if current.get("first") else {}),
             }
             self.untold.append(("epoch", epoch))
 

@@ -60,8 +60,6 @@ def evaluation(session: Session, forward: Forward, *, has_grad: bool) -> dict[st
     module = forward.module
     number, parts = session.known.parts_of(module)
     is_shown = session.entrances.is_worth_a_look(module)
-    known: loader_passes.Known = {}
-    is_loaded = is_shown and session.loaders.current is not None
     return {
         "step": session.steps,
         "model": number,
@@ -70,7 +68,6 @@ def evaluation(session: Session, forward: Forward, *, has_grad: bool) -> dict[st
         "live": [name for name, part in parts if part.training][: samples.SHOWN_MODES],
         "loader": session.loaders.current,
         "entered": session.entrances.number(module) if is_shown else None,
-        "inputs": loader_passes.summaries(forward.given(), known) if is_shown else [],
-        "batch": loader_passes.summaries(session.now.batch, known) if is_loaded else [],
+        "inputs": loader_passes.summaries(forward.given()) if is_shown else [],
         "place": places.user_place(),
     }

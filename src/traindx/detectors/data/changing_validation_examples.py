@@ -1,7 +1,7 @@
 from traindx.analysis.recordings.repeated_evaluations import changed_examples
 from traindx.analysis.recordings.traces import per_process
 from traindx.examples import recorded
-from traindx.model.recording import Epoch, Evaluation, Loader, Place, Process, Summary
+from traindx.model.recording import Epoch, Loader, Place, Process, Summary
 from traindx.registry import Findings, Run, cite_record, detector, finding
 
 CAUSE = "augmentation-in-validation"
@@ -13,8 +13,8 @@ def check(process: Process) -> Findings:
     """The same validation examples have other values in every pass.
 
     ## What it detects
-    A loader that nothing is trained on and that reads in order: in every evaluation its first batch
-    has the same labels, and inputs of another mean and spread.
+    A loader that nothing is trained on and that reads in order: in every pass its first batch has
+    the same labels, and inputs of another mean and spread.
 
     ## Why it matters
     Something random changes the examples. The metric differs from pass to pass and is lower than
@@ -58,16 +58,9 @@ def _run(*batches: tuple[Summary, ...], sampler: str = "SequentialSampler") -> R
         Loader(1, 0, "Digits", 6000, 60, 32, "RandomSampler", True),
         Loader(2, 1, "Digits", 320, 10, 32, sampler, sampler != "SequentialSampler", place=place),
     )
-    evaluations = tuple(
-        Evaluation(10 + i, 60 * (i + 1), forwards=10, loader=1, batch=b)
-        for i, b in enumerate(batches)
-    )
-    epochs = tuple(
-        e
-        for i in range(len(batches))
-        for e in (Epoch(20 + i, 0, 60, 60 * i, trained=60), Epoch(40 + i, 1, 10, 60 * i))
-    )
-    return recorded(Process(loaders=loaders, evaluations=evaluations, epochs=epochs))
+    trained = [Epoch(20 + i, 0, 60, 60 * i, trained=60) for i in range(len(batches))]
+    judged = [Epoch(40 + i, 1, 10, 60 * i, first=b) for i, b in enumerate(batches)]
+    return recorded(Process(loaders=loaders, epochs=(*trained, *judged)))
 
 
 def _images(shift: float, name: str = "0") -> Summary:

@@ -54,7 +54,8 @@ def _logged(rate: Series, whose: str = "") -> Findings:
     share = float(is_zero.mean())
     if share < EARLY_END or len(rate) < ENOUGH:
         return
-    first = int(np.flatnonzero(is_zero)[0])
+    moving = np.flatnonzero(~is_zero)
+    first = int(moving[-1]) + 1 if len(moving) else 0
     always = share > 0.99
     if not always and not bool(is_zero[-1]):
         return  # zero in warm-up or between restarts
@@ -107,6 +108,9 @@ FIRES = {
     "a decay per epoch that is stepped per batch": logged(lr=0.05 * 0.1 ** np.arange(60.0)),
     "the schedule of the second optimizer ends": logged(
         lr=np.full(100, 2e-3), lr_optimizer1=np.r_[np.linspace(2e-3, 0.0, 6), np.zeros(94)]
+    ),
+    "a warm-up from zero, and a schedule that ends early": logged(
+        lr=np.r_[np.linspace(0.0, 1e-3, 4), np.linspace(1e-3, 0.0, 47), np.zeros(40)]
     ),
     "configured as zero": make_run(config={"optimizer.lr": 0}),
 }
