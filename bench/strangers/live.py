@@ -5,7 +5,8 @@
 Each program runs on a copy, under the recorder, with its source beside it. With `--keep`, the
 recordings stay there and are judged again without a run of the programs; with `--recorded` too,
 only those are judged. Of each set: whether the first cause is right, whether it points at the
-line of the label, false alarms on sound programs, and the same by the family of the cause.
+line of the label, false alarms on sound programs, and the same by the family of the cause. A
+program that cannot run here, for a package or a file is missing, is counted apart.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ from bench.strangers.__main__ import HOME
 from traindx.api import diagnose_run
 from traindx.causes import families
 from traindx.model.findings import Hypothesis
+from traindx.model.run import Run
 
 SECONDS = 240  # for one program on a shared machine
+ABSENT = ("ModuleNotFoundError", "ImportError", "FileNotFoundError")
 FAMILIES = {cause.name: family.name for family in families() for cause in family.causes}
 RANKS = ("init_process_group", "DistributedSampler", "torchrun")
 
@@ -38,7 +41,7 @@ RANKS = ("init_process_group", "DistributedSampler", "torchrun")
 class Judgement:
     """What the first root cause of a recorded program is worth."""
 
-    verdict: str  # right, other, silent; of a sound program: alarm, sound
+    verdict: str  # right, other, silent; of a sound program: alarm, sound; not run
     family: str  # of the cause that the label names
     has_line: bool  # of those that are right: whether the label's line is the one pointed at
 
@@ -59,8 +62,8 @@ def main() -> int:
             if options.recorded and not is_recorded(folder):
                 continue
             said = json.loads(label.read_text(encoding="utf-8"))
-            causes = causes_of(label.parent, folder)
-            judged.append(judge(said, causes))
+            run, causes = causes_of(label.parent, folder)
+            judged.append(judge(said, causes, has_run=has_run(run)))
             if options.verbose:
                 shown = ", ".join(h.cause for h in causes[:3]) or "nothing"
                 verdict = judged[-1].verdict + (", line" if judged[-1].has_line else "")
@@ -77,24 +80,36 @@ def is_recorded(folder: Path) -> bool:
     return (folder / "recording" / "run.json").exists()
 
 
-def causes_of(program: Path, folder: Path) -> tuple[Hypothesis, ...]:
-    """Return the root causes that a recorded run of a program shows; recorded once."""
+def causes_of(program: Path, folder: Path) -> tuple[Run | None, tuple[Hypothesis, ...]]:
+    """Return a recorded run of a program and the root causes that it shows; recorded once."""
     if not is_recorded(folder):
         _record(program, folder, folder / "recording")
     if not is_recorded(folder):
-        return ()
-    return diagnose_run(folder / "recording")[1].root_causes
+        return None, ()
+    run, diagnosis = diagnose_run(folder / "recording")
+    return run, diagnosis.root_causes
 
 
-def judge(said: Mapping[str, Any], causes: Sequence[Hypothesis]) -> Judgement:
+def has_run(run: Run | None) -> bool:
+    """Tell whether a program got as far as its own code would take it on this machine."""
+    if run is None or run.recording is None:
+        return False
+    steps = sum(p.counts.steps for p in run.recording.processes if p.counts is not None)
+    return steps > 0 or not any(f.type in ABSENT for f in run.failures)
+
+
+def judge(
+    said: Mapping[str, Any], causes: Sequence[Hypothesis], *, has_run: bool = True
+) -> Judgement:
     """Set the first root cause against a label."""
     if said["cause"] is None:
-        return Judgement("alarm" if causes else "sound", "", False)
+        verdict = "alarm" if causes and has_run else "sound" if has_run else "not run"
+        return Judgement(verdict, "", False)
     family = FAMILIES.get(said["cause"], "other")
-    if not causes:
-        return Judgement("silent", family, False)
-    if causes[0].cause not in {said["cause"], *said.get("accepted", ())}:
-        return Judgement("other", family, False)
+    is_right = bool(causes) and causes[0].cause in {said["cause"], *said.get("accepted", ())}
+    if not is_right:
+        verdict = "not run" if not has_run else "other" if causes else "silent"
+        return Judgement(verdict, family, False)
     place = causes[0].location
     is_there = (
         place is not None
@@ -107,14 +122,14 @@ def judge(said: Mapping[str, Any], causes: Sequence[Hypothesis]) -> Judgement:
 
 def _figures(name: str, judged: Sequence[Judgement]) -> Iterator[str]:
     """Yield the lines of a set: the whole of it, and the families of its causes."""
-    faulty = [j for j in judged if j.family]
-    sound = [j for j in judged if not j.family]
+    faulty = [j for j in judged if j.family and j.verdict != "not run"]
+    sound = [j for j in judged if not j.family and j.verdict != "not run"]
     right = [j for j in faulty if j.verdict == "right"]
     alarms = sum(j.verdict == "alarm" for j in sound)
     lines = sum(j.has_line for j in right)
     yield (
         f"{name}: first cause right {len(right)}/{len(faulty)}, at the line {lines}/{len(right)}, "
-        f"false alarms {alarms}/{len(sound)}"
+        f"false alarms {alarms}/{len(sound)}, cannot run here {len(judged) - len(faulty + sound)}"
     )
     for family, count in sorted(Counter(j.family for j in faulty).items()):
         yield f"  {family}: {sum(j.family == family for j in right)}/{count}"

@@ -11,6 +11,7 @@ from traindx.analysis.recordings.loss_labels import (
     class_change,
     class_words,
     classes_of_only_loss,
+    come_again,
     favourite_class,
     has_duplicates,
     is_cheap,
@@ -132,3 +133,12 @@ def test_labels_explain_a_gap():
     assert causes(*[{"0": 60, "1": 2, "2": 1, "3": 1}] * 8)["class-imbalance"] is Strength.STRONG
     assert causes(*[{"0": 11, "1": 12, "2": 11}] * 8)["distribution-shift"] is Strength.STRONG
     assert causes({"0": 1})["class-imbalance"] is Strength.WEAK
+
+
+def test_classes_that_come_again() -> None:
+    def batches(*names: str) -> list[tuple[Sample, dict[str, int]]]:
+        return [(Sample(i), {name: 30}) for i, name in enumerate(names)]
+
+    assert come_again(batches(*"0123401234"))
+    assert not come_again(batches(*"0011223344"))
+    assert not come_again(batches(*"0123400000"))
