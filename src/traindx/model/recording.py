@@ -119,7 +119,8 @@ class Epoch:
     step: int = 0
     time_s: float = nan
     is_whole: bool = True
-    trained: int = 0  # optimizer steps taken during the pass
+    trained: int = 0  # optimizer steps taken during the pass …
+    own: int | None = None  # … and those while the last batch was one of its own
     first: tuple[Summary, ...] = ()  # the first batch; of the first few passes
 
 

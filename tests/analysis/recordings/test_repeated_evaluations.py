@@ -43,3 +43,11 @@ def test_another_loader_over_the_data_that_are_trained_on() -> None:
     twin = Loader(4, 2, "Rows", 600, sampler="SequentialSampler")
     both = Process(loaders=(*seen.loaders, twin), epochs=seen.epochs)
     assert [x.id for x in held_out_loaders(both)] == [1]
+
+
+def test_a_pass_that_a_framework_keeps_open_while_it_trains() -> None:
+    loaders = (Loader(1, 0, "Rows", 90), Loader(2, 1, "Rows", 600))
+    kept = Epoch(9, 0, 4, 12, trained=12, own=0), Epoch(10, 1, 12, 12, trained=12, own=12)
+    assert [x.id for x in held_out_loaders(Process(loaders=loaders, epochs=kept))] == [0]
+    together = Epoch(9, 0, 12, 12, trained=12, own=0), kept[1]
+    assert not list(held_out_loaders(Process(loaders=loaders, epochs=together)))

@@ -39,12 +39,22 @@ def changed_examples(process: Process) -> Iterator[ChangedExamples]:
 
 def held_out_loaders(process: Process) -> Iterator[Loader]:
     """Yield the loaders that nothing was trained on, nor on other passes over the same data."""
-    trained_on = {e.loader for e in process.epochs if e.trained > 0}
+    trained_on = {e.loader for e in process.epochs if _is_trained(e)}
     trained = {(x.dataset, x.size) for x in process.loaders if x.id in trained_on}
     for loader in process.loaders:
         is_known = loader.size is not None and (loader.dataset, loader.size) not in trained
         if trained_on and loader.id not in trained_on and is_known:
             yield loader
+
+
+def _is_trained(epoch: Epoch) -> bool:
+    """Tell whether steps were taken on the batches of a pass.
+
+    A framework may keep the pass of an evaluation open while it trains. Of two loaders that are
+    read together the first has no step to itself, and as many batches as there are steps.
+    """
+    is_idle = epoch.own == 0 and epoch.batches < epoch.trained
+    return epoch.trained > 0 and not is_idle
 
 
 def _changed(passes: Sequence[Epoch]) -> str | None:

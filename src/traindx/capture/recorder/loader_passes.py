@@ -32,6 +32,7 @@ class Loaders:
         self._passes: dict[int, dict[str, Any]] = {}  # by the loader
         self._latest: dict[str, Any] = {"iterator": 0}  # the pass that gave the last batch
         self._looked: dict[int, int] = {}  # at first batches, by the loader
+        self._since = 0  # steps that were there when the last batch came from another pass
         self.current: int | None = None
         self.untold: list[tuple[str, dict[str, Any]]] = []
 
@@ -50,11 +51,12 @@ class Loaders:
         """Tell whether a pass is under way that batches still come from."""
         return bool(self._passes) and self.current is not None
 
-    def arrives(self, iterator: Any, batch: Any) -> None:
+    def arrives(self, iterator: Any, batch: Any, steps: int) -> None:
         """Count a batch, and look at the first one of a pass."""
         if self._latest["iterator"] == id(iterator):
             self._latest["batches"] += 1
             return
+        self._credit(steps)
         for number, current in self._passes.items():
             if current["iterator"] == id(iterator):
                 current["batches"] += 1
@@ -63,6 +65,11 @@ class Loaders:
                     self._look(number, current, batch)
                 return
         self.current, self._latest = None, {"iterator": 0}
+
+    def _credit(self, steps: int) -> None:
+        """Note the steps that were taken since the last batch came from another pass."""
+        self._latest["own"] = self._latest.get("own", 0) + steps - self._since
+        self._since = steps
 
     def _look(self, number: int, current: dict[str, Any], batch: Any) -> None:
         looked = self._looked.get(number, 0)
@@ -79,6 +86,7 @@ class Loaders:
     def _end(self, number: int, steps: int, *, is_whole: bool) -> None:
         current = self._passes.pop(number, None)
         if current is self._latest:
+            self._credit(steps)
             self._latest = {"iterator": 0}  # another one may come to be where it was
         if current is not None and current["batches"]:
             epoch = {
@@ -87,6 +95,7 @@ class Loaders:
                 "step": steps,
                 "is_whole": is_whole,
                 "trained": steps - current["begun"],
+                "own": current.get("own", 0),
                 "time_s": time.time(),
                 **({"first": current["first"]} if current.get("first") else {}),
             }

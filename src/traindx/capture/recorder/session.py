@@ -98,7 +98,7 @@ class Session:
     @event
     def batch_arrives(self, iterator: Any, batch: Any, waited_s: float) -> None:
         self.ticks += 1
-        self.loaders.arrives(iterator, batch)
+        self.loaders.arrives(iterator, batch, self.steps)
         if not self._is_mine():
             return
         if self.captures.is_busy:
