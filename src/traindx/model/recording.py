@@ -185,6 +185,9 @@ class Sample:
     cleared: bool | None = None  # gradients were gone between backward and step
     pending: tuple[int, ...] = ()  # other optimizers whose parameters hold gradients now
     graph_nodes: int = 0  # of the loss; more from step to step if graphs are chained
+    kept_graphs: int = 0  # of earlier samples whose graph is still there …
+    past_graphs: int = 0  # … and how many there were
+    late_clip: Place | None = None  # where gradients were clipped that had been used already
     repeated: int = 0  # examples that came before with the same label …
     relabelled: int = 0  # … and with another one
     place: Place | None = None  # where backward was called
