@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from traindx.analysis.steps.nonfinite_origins import are_weights_sound, is_masked_later, origins
+from traindx.analysis.steps.nonfinite_origins import (
+    are_weights_sound,
+    is_masked_later,
+    is_mean_of_nothing,
+    origins,
+)
 from traindx.analysis.steps.step_graph import Step, steps_of
 from traindx.examples import captured, step_of
 
@@ -48,3 +53,11 @@ def test_weights_that_are_broken() -> None:
     assert are_weights_sound(step(w=sane), 10.0)
     assert not are_weights_sound(step(w={**sane, "high": 99.0}), 10.0)
     assert not are_weights_sound(step("w"), 10.0)
+
+
+def test_a_sum_over_nothing_by_its_count() -> None:
+    text = "s: batch/0 ()\nn: batch/1 ()\nloss () = div(s, n)"
+    for count, is_nothing in ((0.0, True), (3.0, False)):
+        zero, many = {"low": 0.0, "high": 0.0}, {"low": count, "high": count}
+        (found,) = steps_of(captured(step_of(text, s=zero, n=many)))
+        assert is_mean_of_nothing(found.acts[0]) is is_nothing

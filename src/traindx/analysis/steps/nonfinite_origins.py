@@ -50,3 +50,9 @@ def are_weights_sound(step: Step, most: float) -> bool:
         for n in step.nodes
         if n.is_parameter
     )
+
+
+def is_mean_of_nothing(act: Act) -> bool:
+    """Tell whether a quotient is 0 / 0 of whole tensors: a sum over nothing, by its count."""
+    given = [n.facts for n in act.inputs]
+    return act.name == "div" and bool(given) and all(f.low == f.high == 0.0 for f in given)

@@ -1,6 +1,11 @@
 from math import inf, isnan
 
-from traindx.analysis.steps.nonfinite_origins import are_weights_sound, is_masked_later, origins
+from traindx.analysis.steps.nonfinite_origins import (
+    are_weights_sound,
+    is_masked_later,
+    is_mean_of_nothing,
+    origins,
+)
 from traindx.analysis.steps.step_graph import Act, Step, steps_of
 from traindx.examples import captured, step_of
 from traindx.registry import Findings, Run, detector, finding
@@ -35,7 +40,8 @@ def check(run: Run) -> Findings:
 
     ## When it is wrong
     Where weights are broken already, or are huge, the operation only shows it; nothing is said.
-    Values that are filled in on purpose, as -inf behind a mask, are left alone.
+    Values that are filled in on purpose, as -inf behind a mask, are left alone, and so is a mean
+    over no element: what is missing there is data.
     """
     for step in steps_of(run):
         if not are_weights_sound(step, SANE):
@@ -54,6 +60,7 @@ def _cause(step: Step, act: Act) -> str | None:
     if act.outputs[0].facts.dtype == "float16":
         return OVERFLOW
     is_partial = act.name in PARTIAL and act.outputs[0].facts.dtype != "bfloat16"
+    is_partial = is_partial and not is_mean_of_nothing(act)
     return UNSTABLE if is_partial and not is_masked_later(step, act) else None
 
 
@@ -94,6 +101,13 @@ def _run(
     return captured(step_of(_STEP.format(op=op, lines=lines, last=last), **facts))
 
 
+_NOTHING = """
+n: outside ()
+w: parameter:fc.weight (4, 8)
+s () = nll_loss(w)
+loss () = div(s, n)
+"""
+
 FIRES = {
     "squares in half precision": _run("mul", "float16"),
     "a matrix product in half precision": _run("bmm", "float16", "m (32, 4) = relu(s)", "m"),
@@ -108,4 +122,13 @@ SILENT = {
     ),
     "near miss: weights that diverged": _run("exp", weight=1e6),
     "near miss: a product in full precision": _run("mul"),
+    "near miss: a mean over no target": captured(
+        step_of(
+            _NOTHING,
+            n={"low": 0.0, "high": 0.0},
+            s={"low": 0.0, "high": 0.0},
+            loss=_BAD,
+            w={"low": -0.5, "high": 0.5},
+        )
+    ),
 }
