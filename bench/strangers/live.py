@@ -32,7 +32,8 @@ from traindx.model.findings import Hypothesis
 from traindx.model.run import Run
 
 SECONDS = 240  # for one program on a shared machine
-ABSENT = ("ModuleNotFoundError", "ImportError", "FileNotFoundError")
+# a package, a file, an argument or a device is missing; the launcher says that a rank failed
+ABSENT = ("ModuleNotFoundError", "ImportError", "FileNotFoundError", "ChildFailedError")
 FAMILIES = {cause.name: family.name for family in families() for cause in family.causes}
 RANKS = ("init_process_group", "DistributedSampler", "torchrun")
 
@@ -95,7 +96,7 @@ def has_run(run: Run | None) -> bool:
     if run is None or run.recording is None:
         return False
     steps = sum(p.counts.steps for p in run.recording.processes if p.counts is not None)
-    return steps > 0 or not any(f.type in ABSENT for f in run.failures)
+    return steps > 0 or not run.failures or any(f.type not in ABSENT for f in run.failures)
 
 
 def judge(

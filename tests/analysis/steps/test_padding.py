@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from traindx.analysis.steps.padding import counted_padding
 from traindx.analysis.steps.step_graph import Step, steps_of
 from traindx.examples import captured, step_of
@@ -16,7 +18,7 @@ loss () = nll_loss(p, t)
 
 
 def step(padding: int = 0, ignored: int = -100, classes: int = 50) -> Step:
-    facts = {
+    facts: dict[str, Any] = {
         "h": {"settings": {"padding_idx": padding}},
         "loss": {"settings": {"reduction": 1, "ignore_index": ignored}},
     }

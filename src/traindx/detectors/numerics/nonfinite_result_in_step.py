@@ -1,4 +1,5 @@
 from math import inf, isnan
+from typing import Any
 
 from traindx.analysis.steps.nonfinite_origins import (
     are_weights_sound,
@@ -94,7 +95,7 @@ _BAD = {"nonfinite": 3}
 def _run(
     op: str, kind: str = "float32", lines: str = "", last: str = "s", weight: float = 0.5
 ) -> Run:
-    facts = {"h": {"low": 0.0, "high": 305.0}, "w": {"low": -weight, "high": weight},
+    facts: dict[str, Any] = {"h": {"low": 0.0, "high": 305.0}, "w": {"low": -weight, "high": weight},
              "s": {**_BAD, "dtype": kind}, "loss": _BAD}  # fmt: skip
     if "m (" in lines:
         facts["m"] = _BAD
