@@ -95,8 +95,12 @@ _BAD = {"nonfinite": 3}
 def _run(
     op: str, kind: str = "float32", lines: str = "", last: str = "s", weight: float = 0.5
 ) -> Run:
-    facts: dict[str, Any] = {"h": {"low": 0.0, "high": 305.0}, "w": {"low": -weight, "high": weight},
-             "s": {**_BAD, "dtype": kind}, "loss": _BAD}  # fmt: skip
+    facts: dict[str, Any] = {
+        "h": {"low": 0.0, "high": 305.0},
+        "w": {"low": -weight, "high": weight},
+        "s": {**_BAD, "dtype": kind},
+        "loss": _BAD,
+    }
     if "m (" in lines:
         facts["m"] = _BAD
     return captured(step_of(_STEP.format(op=op, lines=lines, last=last), **facts))
