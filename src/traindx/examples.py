@@ -329,7 +329,7 @@ def step_of(text: str, kind: str = "training", **facts: Mapping[str, Any]) -> Ca
         if match is None:
             raise ValueError(f"no line of a step: {line}")
         own = dict(facts.get(match["name"], {}))
-        settings = own.pop("settings", {})
+        settings, ahead = own.pop("settings", {}), own.pop("ahead", None)
         shape = tuple(int(n) for n in match["shape"].split(",") if n.strip())
         role = "" if source is None else source["role"].replace("outside", "")
         given = () if made is None else _numbers_of(made["inputs"], numbers)
@@ -352,6 +352,7 @@ def step_of(text: str, kind: str = "training", **facts: Mapping[str, Any]) -> Ca
                     len(places) - 1,
                     settings,
                     is_direct=True,
+                    ahead=ahead,
                 )
             )
     losses = (numbers["loss"],) if "loss" in numbers else ()

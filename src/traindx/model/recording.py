@@ -119,7 +119,9 @@ class Epoch:
     step: int = 0
     time_s: float = nan
     is_whole: bool = True
-    trained: int = 0  # optimizer steps taken during the pass
+    trained: int = 0  # optimizer steps taken during the pass …
+    own: int | None = None  # … and those while the last batch was one of its own
+    first: tuple[Summary, ...] = ()  # the first batch; of the first few passes
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,9 @@ class Sample:
     cleared: bool | None = None  # gradients were gone between backward and step
     pending: tuple[int, ...] = ()  # other optimizers whose parameters hold gradients now
     graph_nodes: int = 0  # of the loss; more from step to step if graphs are chained
+    kept_graphs: int = 0  # of earlier samples whose graph is still there …
+    past_graphs: int = 0  # … and how many there were
+    late_clip: Place | None = None  # where gradients were clipped that had been used already
     repeated: int = 0  # examples that came before with the same label …
     relabelled: int = 0  # … and with another one
     place: Place | None = None  # where backward was called
@@ -249,6 +254,7 @@ class StepOperation:
     place: int | None = None
     settings: Mapping[str, object] = field(default_factory=dict)  # arguments that are no tensors
     value: float = nan  # what was fetched to the host
+    ahead: int | None = None  # positions by which targets follow the tokens that were looked up
     is_without_grad: bool = False
     is_direct: bool = False  # the user's own line called it, and no layer or library in between
 

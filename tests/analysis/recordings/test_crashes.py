@@ -1,6 +1,7 @@
 """Errors with the tensors at hand when they were raised."""
 
 from traindx.analysis.recordings.crashes import (
+    are_tokens,
     causes_of_labels,
     cite_modules_and_tensors,
     failed_labels,
@@ -23,6 +24,16 @@ def lookup(high: float) -> Caught:
     table = Summary("weight", (50, 16), "float32")
     frames = (("embedding, line 2", ids(high)), ("embedding, line 2", table))
     return Caught(1, "IndexError", tensors=(*frames, ("forward, line 20", ids(high, "x"))))
+
+
+def test_sequences_of_ids_are_tokens_and_positions_are_not():
+    def given(*whole: int) -> Caught:
+        return Caught(1, "IndexError", modules=(("", "Net", (whole,)), ("e", "Embedding", ())))
+
+    assert are_tokens(given(8, 12), ids(50.0))
+    assert not are_tokens(given(8, 12), ids(11.0))
+    assert not are_tokens(given(8, 9), ids(50.0))
+    assert not are_tokens(Caught(1, "IndexError"), ids(50.0))
 
 
 def test_an_index_beyond_its_table():

@@ -8,10 +8,11 @@ from traindx.analysis.recordings.frozen_layers import (
     is_kept_frozen,
     loads_only_late,
     lone_trained_bias,
+    never_thawed,
 )
 from traindx.analysis.recordings.traces import traces_of
 from traindx.examples import recorded, watched, weights
-from traindx.model.recording import Loaded, Parameter
+from traindx.model.recording import Loaded, Model, Parameter, Process, Sample
 
 
 def test_the_head_alone_is_frozen():
@@ -59,3 +60,18 @@ def test_half_of_a_model_is_frozen_at_random():
     ((_, frozen, own, owner),) = frozen_at_random(process, is_written=False)
     assert ([t.name for t in frozen], len(own), owner) == (["0.weight"], 2, 0)
     assert not list(frozen_at_random(watched(*weights("0.weight")), is_written=False))
+
+
+def test_a_model_that_is_never_switched_on_beside_one_that_is():
+    first, second = (
+        Model(i, i, name, 0, tuple(weights("0.weight", optimizer=1, is_trainable=False)))
+        for i, name in enumerate(("GlobalD", "PatchD"))
+    )
+    samples = tuple(
+        Sample(9, i, 1, names=("0.weight",) * 2, grad_norms=(0.5, None), weight_norms=(1.0, 1.0))
+        for i in range(4)
+    )
+    process = Process(models=(first, second), samples=samples)
+    assert [(a.type, b.type) for a, b in never_thawed(process)] == [("PatchD", "GlobalD")]
+    both = tuple(replace(s, grad_norms=(0.5, 0.5)) for s in samples)
+    assert not list(never_thawed(replace(process, samples=both)))

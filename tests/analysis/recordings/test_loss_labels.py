@@ -11,6 +11,7 @@ from traindx.analysis.recordings.loss_labels import (
     class_change,
     class_words,
     classes_of_only_loss,
+    come_again,
     favourite_class,
     has_duplicates,
     is_cheap,
@@ -151,3 +152,12 @@ def test_one_answer_in_all_late_batches():
     assert answer({"2": 64}, {"1": 64}) is None
     assert answer({"2": 60, "1": 4}) is None
     assert answer({"2": 8}) is None
+
+
+def test_classes_that_come_again() -> None:
+    def batches(*names: str) -> list[tuple[Sample, dict[str, int]]]:
+        return [(Sample(i), {name: 30}) for i, name in enumerate(names)]
+
+    assert come_again(batches(*"0123401234"))
+    assert not come_again(batches(*"0011223344"))
+    assert not come_again(batches(*"0123400000"))

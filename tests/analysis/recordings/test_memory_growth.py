@@ -8,6 +8,7 @@ from traindx.analysis.recordings.memory_growth import (
     growing_memory,
     grows_in_a_line,
     has_growing_graph,
+    kept_graphs,
     memory_of,
     whole_epochs,
 )
@@ -58,3 +59,15 @@ def test_only_whole_epochs_of_training_count():
     cut = (*epochs[:2], Epoch(3, 0, 4, 13, trained=4, is_whole=False))
     assert whole_epochs(Process(epochs=epochs)) == [9.0, 13.0]
     assert whole_epochs(Process(epochs=cut)) == [9.0]
+
+
+def test_graphs_of_earlier_steps_that_are_alive():
+    def process(*kept: int) -> Process:
+        samples = (
+            Sample(i, i, kept_graphs=n, past_graphs=i, graph_nodes=9) for i, n in enumerate(kept)
+        )
+        return Process(samples=tuple(samples))
+
+    assert [s.step for s in kept_graphs(process(0, 1, 2, 3, 4, 0))] == [2, 3, 4]
+    assert not kept_graphs(process(0, 1, 1, 1, 1, 1))
+    assert not kept_graphs(process(0, 0, 2, 3, 0, 0))

@@ -9,6 +9,7 @@ from traindx.analysis.recordings.optimizer_groups import (
     decays_weights,
     heaviest_decay,
     heavy_momentum,
+    holds_copies,
     is_ruled_by_decay,
     learning_rates,
 )
@@ -48,3 +49,13 @@ def test_a_coupled_penalty_may_rule_the_loss():
     decoupled = replace(optimizer, type="AdamW")
     assert not is_ruled_by_decay(process, decoupled, 0.1, 0.4, known, loss)
     assert not is_ruled_by_decay(process, optimizer, 0.1, 0.4, known, 100 * loss)
+
+
+def test_copies_of_a_model_that_nobody_holds():
+    free = watched(*weights("0.weight", "1.weight", optimizer=None))
+    copies = replace(free, optimizers=(Optimizer(1, 0, "Adam", size=2, strangers=2),))
+    assert holds_copies(copies, 0)
+    assert not holds_copies(copies, 1)
+    owned = watched(*weights("0.weight", "1.weight"))
+    assert not holds_copies(replace(owned, optimizers=copies.optimizers), 0)
+    assert not holds_copies(replace(copies, optimizers=(Optimizer(1, 0, size=2, strangers=1),)), 0)

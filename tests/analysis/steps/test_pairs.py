@@ -36,3 +36,11 @@ def test_both_or_neither() -> None:
 
 def test_the_order_that_there_was_is_no_shuffle() -> None:
     assert lone_shuffle(step("x", "py", is_sorted=True)) is None
+
+
+def test_inputs_that_are_sorted_and_put_back() -> None:
+    text = STEP.format(x="px", y="y").replace("loss ()", "b (32, 10) = index_select(o, i)\nloss ()")
+    facts = {"is_permutation": True}
+    (found,) = steps_of(captured(step_of(text.replace("nll_loss(o", "nll_loss(b"), i=facts)))
+    assert lone_shuffle(found) is None
+    assert lone_shuffle(step("px", "y")) is not None

@@ -9,6 +9,7 @@ SCALED = ("scale_lr", "auto_lr", "lr_find", "linear_scaling", "base_batch_size",
           "lr_mult", "layerwise", "gpus", "world_size", "num_gpus")  # fmt: skip
 SAME_RATE = 1.5  # times: a rate that rises more explains the jump
 TINY_RATE = 1e-6  # below what any published recipe trains a network from scratch with
+LASTING = 0.8  # of the points
 CONSTANT_RATE = 1.05  # the highest rate over the lowest
 VANISHED = 1e-8  # of its peak; no schedule means to end there, and float32 rounds such steps away
 RATE_POINTS = 5
@@ -91,9 +92,10 @@ def is_rate_constant(run: Run) -> bool:
 
 
 def refuted_by_rate(run: Run) -> dict[str, Strength]:
-    """A logged rate above zero is not zero."""
+    """A logged rate that is above zero, and stays there, is not zero."""
     rate = run.get("lr")
-    is_positive = rate is not None and bool(np.any(rate.finite().values > 0.0))
+    values = rate.finite().values if rate is not None else np.empty(0)
+    is_positive = bool(np.any(values > 0.0)) and float(np.mean(values > 0.0)) > LASTING
     return {"lr-zero": Strength.STRONG} if is_positive else {}
 
 
@@ -106,7 +108,8 @@ def vanished_since(rate: Series) -> tuple[int, float, bool] | None:
     if share <= ALWAYS and not bool(is_zero[-1]):
         return None  # zero in warm-up or between restarts
     is_exact = bool(np.all(rate.values[is_zero] == 0.0))
-    return int(np.flatnonzero(is_zero)[0]), share, is_exact
+    moving = np.flatnonzero(~is_zero)
+    return int(moving[-1]) + 1 if len(moving) else 0, share, is_exact
 
 
 def zero_settings(run: Run) -> list[Setting]:

@@ -15,6 +15,7 @@ from traindx.model.recording import Caught, Process, Recording, Summary
 
 LOSS_FRAMES = ("cross_entropy", "nll_loss")
 SHOWN = 6  # modules, tensors
+SEQUENCE = 3  # tokens at least; fewer are columns of a table
 
 
 def failed_lookup(caught: Caught) -> tuple[Summary, int] | None:
@@ -28,6 +29,14 @@ def failed_lookup(caught: Caught) -> tuple[Summary, int] | None:
             if ids.high >= rows or ids.low < 0:
                 return ids, rows
     return None
+
+
+def are_tokens(caught: Caught, ids: Summary) -> bool:
+    """Tell whether failed indices are sequences of ids that the model was given, not positions."""
+    if len(ids.shape) != 2 or ids.shape[1] < SEQUENCE or ids.low < 0 or not caught.modules:
+        return False
+    are_positions = ids.high == ids.shape[1] - 1 or ids.distinct == ids.shape[1]
+    return ids.shape in caught.modules[0][2] and not are_positions
 
 
 def name_in_own_code(caught: Caught, ids: Summary) -> str:

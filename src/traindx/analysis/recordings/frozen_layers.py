@@ -68,6 +68,34 @@ def is_kept_frozen(process: Process, model: Model, trace: Trace, beside: int | N
     return is_off and is_layer and len(seen) >= OWN_SAMPLES and is_still and is_own
 
 
+def never_thawed(process: Process) -> Iterator[tuple[Model, Model]]:
+    """Yield whole models that stay frozen in an optimizer whose other models are switched on again.
+
+    A GAN freezes its discriminators for the generator's step: one that is told as frozen and gets
+    gradients from other steps was switched on for these.
+    """
+    traces = traces_of(process)
+    known = latest_models(process)
+    for model in known:
+        own = [t for t in traces if t.model.id == model.id]
+        if not own or len({t.parameter.optimizer for t in own}) != 1 or not own[0].is_owned:
+            continue
+        seen = own[0].of_owner()
+        is_off = not any(t.parameter.is_trainable or t.of_owner().is_reached for t in own)
+        if not is_off or len(seen.samples) < OWN_SAMPLES:
+            continue
+        for other in known:
+            beside = [t for t in traces if t.model.id == other.id]
+            shared = {t.parameter.optimizer for t in beside} == {own[0].parameter.optimizer}
+            if other.id != model.id and shared and any(map(_is_switched, beside)):
+                yield model, other
+                break
+
+
+def _is_switched(trace: Trace) -> bool:
+    return not trace.parameter.is_trainable and trace.of_owner().has_gradient
+
+
 def frozen_at_random(
     process: Process, *, is_written: bool
 ) -> Iterator[tuple[Model, list[Trace], list[Trace], int | None]]:

@@ -22,6 +22,7 @@ from traindx.model.run import Run
 BATCH_LABELS = 8  # of a batch: of one class by chance once in thousands of batches
 CLASS_LOSSES = ("cross_entropy", "nll_loss")
 LABEL_SAMPLES = 5  # samples
+RETURNS = 3  # classes that come back: one may be a task that is replayed
 LABELS_SEEN = 100
 WIDTH = 4  # outputs per class that the data name; contrast with a queue has thousands
 DUPLICATES = 0.02  # of the examples of the first pass that had come before in the same pass
@@ -49,6 +50,16 @@ def batch_labels(sample: Sample) -> Mapping[str, int]:
     if len(sample.losses) != 1 or not losses or losses[0].classes < 2:
         return {}
     return losses[0].labels if sum(losses[0].labels.values()) >= BATCH_LABELS else {}
+
+
+def come_again(batches: Sequence[tuple[Sample, Mapping[str, int]]]) -> bool:
+    """Tell whether classes of a batch return after batches without them, as in another pass."""
+    found = 0
+    leaders = [largest_share(labels)[0] for _, labels in batches]
+    for i, leader in enumerate(leaders):
+        before = leaders[:i]
+        found += leader in before and before[-1] != leader
+    return found >= RETURNS
 
 
 def only_batch_label(samples: list[Sample]) -> str | None:

@@ -18,6 +18,9 @@ ON_ONE_LINE = 0.995  # correlation of memory and step
 CHAINED = 3.0  # times as many nodes in the graph at the end
 TWICE = 2.0  # the last over the first
 STRAIGHT = 0.98  # correlation of nodes and steps
+KEPT = 2  # graphs of steps before: a single one may be that of the best step
+MOSTLY = 0.5  # of those that were marked
+IN_A_ROW = 3  # samples: garbage that is not collected yet goes before
 STEP_SHARE = 0.2  # of a step's own graph is added per step; a longer sequence now and then is less
 
 
@@ -82,3 +85,14 @@ def contains_earlier_graphs(samples: list[Sample]) -> bool:
         return False
     per_step = (nodes[-1] - nodes[0]) / (steps[-1] - steps[0])
     return bool(per_step > STEP_SHARE * nodes[0] / (steps[0] + 1))
+
+
+def kept_graphs(process: Process) -> list[Sample]:
+    """Return the longest row of samples in which most graphs of earlier samples are alive."""
+    best: list[Sample] = []
+    row: list[Sample] = []
+    for sample in process.samples:
+        is_kept = sample.kept_graphs >= KEPT and sample.kept_graphs > MOSTLY * sample.past_graphs
+        row = [*row, sample] if is_kept else []
+        best = row if len(row) > len(best) else best
+    return best if len(best) >= IN_A_ROW else []

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from traindx.analysis.curves import curve
-from traindx.analysis.recordings.traces import Trace, latest_optimizers
+from traindx.analysis.recordings.traces import Trace, latest_models, latest_optimizers
 from traindx.model.recording import Optimizer, Process
 from traindx.model.run import Floats, as_number
 
@@ -63,3 +63,15 @@ def heavy_momentum(process: Process) -> tuple[Optimizer, float, float] | None:
 def decays_weights(optimizer: Optimizer) -> bool:
     """Tell whether an optimizer shrinks weights whatever their gradients are."""
     return any(bool(g.get("weight_decay")) for g in optimizer.groups)
+
+
+def holds_copies(process: Process, optimizer: int) -> bool:
+    """Tell whether an optimizer holds nothing but copies of a model's parameters, one for each.
+
+    Whoever trains in half precision so hands the gradients over before every step.
+    """
+    own = next((o for o in latest_optimizers(process) if o.id == optimizer), None)
+    if own is None or not own.size or own.strangers != own.size:
+        return False
+    free = [p for m in latest_models(process) for p in m.parameters if p.is_trainable]
+    return len(free) == own.size and all(p.optimizer is None for p in free)

@@ -20,7 +20,8 @@ class Shuffle:
 def lone_shuffle(step: Step) -> Shuffle | None:
     """Return the shuffle that only labels, or only inputs, went through on their way to the loss.
 
-    Where the same tensor also takes part in its own order, as in mixup, nothing is out of step.
+    Where the same tensor also takes part in its own order, as in mixup, nothing is out of step; nor
+    where what became of it is put back, as a recurrent network does that sorts by length.
     """
     labels = _shuffles(step, step.labels)
     inputs = _shuffles(step, step.inputs)
@@ -28,7 +29,7 @@ def lone_shuffle(step: Step) -> Shuffle | None:
         return None
     found = (labels or inputs)[0]
     others = [a for a in found.of.users if a is not found.act and _reaches_loss(step, a)]
-    return None if others else found
+    return None if others or _is_put_back(step, found.act) else found
 
 
 def _shuffles(step: Step, nodes: tuple[TensorNode, ...]) -> list[Shuffle]:
@@ -39,6 +40,17 @@ def _shuffles(step: Step, nodes: tuple[TensorNode, ...]) -> list[Shuffle]:
             if is_pick and _is_order(act.inputs[1], node) and _reaches_loss(step, act):
                 found.append(Shuffle(act, node))
     return found
+
+
+def _is_put_back(step: Step, shuffle: Act) -> bool:
+    """Tell whether something that was computed from a shuffle goes through an order again."""
+    later = (a for a in step.named(*PICKS) if a is not shuffle and len(a.inputs) > 1)
+    return any(
+        a.inputs[1].facts.is_permutation
+        and a.inputs[1].shape == shuffle.inputs[1].shape
+        and any(a.inputs[0].depends_on(n) for n in shuffle.outputs)
+        for a in later
+    )
 
 
 def _is_order(index: TensorNode, of: TensorNode) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
 from .later import Later
+from .places import user_place
 from .rows import Losses
 
 MAX_FORWARDS = 8
@@ -44,6 +46,10 @@ class CurrentStep:
         self.target: torch.Tensor | None = None  # the classes that the loss was given
         self.losses = Losses()
         self.clip: tuple[Later, float] | None = None
+        self.late_clip: dict[str, Any] | None = None  # where gradients were clipped too late
+        self.is_clipped = False  # in time
+        self.are_asked = False  # gradients came without a backward pass
+        self._updated: tuple[Any, int] | None = None  # a parameter as it was before the update
         self.scaled: tuple[int, torch.Tensor, Any] | None = None
 
     def keep(self, forward: Forward) -> None:
@@ -80,6 +86,26 @@ class CurrentStep:
         is_read = isinstance(scale, torch.Tensor) and scale.device.type == "cpu"
         return float(scale) if is_read else None  # type: ignore[arg-type]
 
+    def updates(self, parameters: Sequence[Any]) -> None:
+        """Note that an optimizer is about to change these."""
+        first = next(iter(parameters), None)
+        self._updated = None if first is None else (first, first._version)
+
+    def clips(self, norm: Later, limit: float) -> None:
+        """Note that gradients were clipped, and whether these were used up already."""
+        self.clip = (norm, limit)
+        is_before = not self.losses.values and not self.are_asked
+        is_used = not self.losses.is_closure and self._is_updated()
+        if not (is_before or is_used):
+            self.is_clipped = True
+        elif self.late_clip is None:
+            self.late_clip = user_place()
+
+    def _is_updated(self) -> bool:
+        return self._updated is not None and self._updated[0]._version > self._updated[1]
+
     def let_go(self) -> None:
         """Forget the numbers of the step; the batch stays until the next one comes."""
         self.losses, self.clip, self.scaled, self.target = Losses(), None, None, None
+        self.late_clip = self._updated = None
+        self.is_clipped = self.are_asked = False

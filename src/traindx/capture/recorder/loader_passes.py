@@ -19,6 +19,7 @@ PRINTED = 4096  # values of a batch that its fingerprint is made of
 ROWS = 32
 COLUMNS = 4096
 MAX_EXAMPLES = 50_000
+MAX_FIRST = 8  # passes of one loader whose first batch is looked at
 
 _KNOWN_MAKERS = frozenset({"torch", "accelerate", "transformers", "lightning", "pytorch_lightning"})
 
@@ -28,8 +29,10 @@ class Loaders:
 
     def __init__(self) -> None:
         self._ids: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._passes: dict[int, dict[str, int]] = {}  # by the loader
-        self._latest: dict[str, int] = {"iterator": 0}  # the pass that gave the last batch
+        self._passes: dict[int, dict[str, Any]] = {}  # by the loader
+        self._latest: dict[str, Any] = {"iterator": 0}  # the pass that gave the last batch
+        self._looked: dict[int, int] = {}  # at first batches, by the loader
+        self._since = 0  # steps that were there when the last batch came from another pass
         self.current: int | None = None
         self.untold: list[tuple[str, dict[str, Any]]] = []
 
@@ -48,17 +51,31 @@ class Loaders:
         """Tell whether a pass is under way that batches still come from."""
         return bool(self._passes) and self.current is not None
 
-    def arrives(self, iterator: Any) -> None:
-        """Count a batch."""
+    def arrives(self, iterator: Any, batch: Any, steps: int) -> None:
+        """Count a batch, and look at the first one of a pass."""
         if self._latest["iterator"] == id(iterator):
             self._latest["batches"] += 1
             return
+        self._credit(steps)
         for number, current in self._passes.items():
             if current["iterator"] == id(iterator):
                 current["batches"] += 1
                 self.current, self._latest = number, current
+                if current["batches"] == 1:
+                    self._look(number, current, batch)
                 return
         self.current, self._latest = None, {"iterator": 0}
+
+    def _credit(self, steps: int) -> None:
+        """Note the steps that were taken since the last batch came from another pass."""
+        self._latest["own"] = self._latest.get("own", 0) + steps - self._since
+        self._since = steps
+
+    def _look(self, number: int, current: dict[str, Any], batch: Any) -> None:
+        looked = self._looked.get(number, 0)
+        if looked < MAX_FIRST:
+            self._looked[number] = looked + 1
+            current["first"] = summaries(batch)
 
     def ends(self, iterator: Any, steps: int) -> None:
         """Note that a pass is over."""
@@ -69,6 +86,7 @@ class Loaders:
     def _end(self, number: int, steps: int, *, is_whole: bool) -> None:
         current = self._passes.pop(number, None)
         if current is self._latest:
+            self._credit(steps)
             self._latest = {"iterator": 0}  # another one may come to be where it was
         if current is not None and current["batches"]:
             epoch = {
@@ -77,7 +95,9 @@ class Loaders:
                 "step": steps,
                 "is_whole": is_whole,
                 "trained": steps - current["begun"],
+                "own": current.get("own", 0),
                 "time_s": time.time(),
+                **({"first": current["first"]} if current.get("first") else {}),
             }
             self.untold.append(("epoch", epoch))
 

@@ -41,6 +41,8 @@ def tell_sample(session: Session, owner: Owner) -> None:
     cost = seen.pop("cost", 0.0)
     record = {"step": owner.steps, "optimizer": owner.number, **columns, **seen}
     record["loss"] = now.losses.total() if now.losses.are_here() else None
+    if now.late_clip is not None and not now.is_clipped:
+        record["late_clip"] = now.late_clip
     record.update(session.known.modes_of(owner))
     known: loader_passes.Known = {}
     record["batch"] = loader_passes.summaries(now.given(), known)

@@ -18,6 +18,7 @@ from .captured_steps import Captures
 from .current_step import CurrentStep, Forward
 from .evaluation_passes import Entrances, Evaluations
 from .event_guard import event
+from .kept_graphs import GraphMarks
 from .knowledge import Knowledge, Owner
 from .later import Later
 from .record_writer import Writer
@@ -57,6 +58,7 @@ class Session:
         self.examples = loader_passes.LabelMemory()
         self.evaluations = Evaluations()
         self.entrances = Entrances()
+        self.graphs = GraphMarks()
         self.captures = Captures(self)
         self.loads: list[dict[str, Any]] = []  # of weights, that were not told yet
         self.loaded = 0
@@ -98,7 +100,7 @@ class Session:
     @event
     def batch_arrives(self, iterator: Any, batch: Any, waited_s: float) -> None:
         self.ticks += 1
-        self.loaders.arrives(iterator)
+        self.loaders.arrives(iterator, batch, self.steps)
         if not self._is_mine():
             return
         if self.captures.is_busy:
@@ -209,6 +211,7 @@ class Session:
         """Gradients of parameters are computed by `torch.autograd.grad`."""
         wanted = [inputs] if isinstance(inputs, torch.Tensor) else list(inputs)
         is_learnt = any(isinstance(tensor, nn.Parameter) for tensor in wanted)
+        self.now.are_asked = self.now.are_asked or is_learnt
         if is_learnt and not self.in_backward and self._is_mine():
             if self.writer is None or self.thread is None:
                 self._begin(outputs if isinstance(outputs, torch.Tensor) else None)
@@ -219,7 +222,7 @@ class Session:
     def gradients_clipped(self, norm: Any, max_norm: Any) -> None:
         if isinstance(norm, torch.Tensor) and self._is_mine() and not self.idle:
             limit = float(max_norm) if isinstance(max_norm, (int, float)) else nan
-            self.now.clip = (Later(norm), limit)
+            self.now.clips(Later(norm), limit)
 
     @event
     def step_begins(self, optimizer: torch.optim.Optimizer) -> None:
@@ -238,6 +241,7 @@ class Session:
             owner = self.known.owner_of(optimizer)
         if owner is None:
             return
+        self.now.updates(owner.watched())
         if owner.number in self.sampled:
             step_detail.look_at_parameters(self, owner, optimizer)
         if self._is_on_guard() and not owner.is_gradient_sound():

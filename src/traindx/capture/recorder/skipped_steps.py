@@ -46,7 +46,7 @@ class SkippedSteps:
             if get_ident() != session.thread:
                 return False
             session.ticks += 1
-            session.loaders.arrives(iterator)
+            session.loaders.arrives(iterator, batch, session.steps)
             session.now.batch = batch
             if began:
                 session.budget.passes(TIMED_EVERY * (_now() - began))

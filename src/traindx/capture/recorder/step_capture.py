@@ -25,6 +25,7 @@ from . import discovery, loader_passes, places
 from .replay_mode import op_name, storage_of
 from .summaries import shape_of
 from .tensor_facts import equal_rows, facts, gradient_facts, outline
+from .token_order import TokenOrder
 
 MAX_OPERATIONS = 2500  # of one step; a megabyte as text
 MAX_FACTS_S = 0.6  # of looking at values; afterwards shapes are noted alone
@@ -76,6 +77,7 @@ class StepCapture(TorchDispatchMode):  # type: ignore[misc]
         self._updates: list[dict[str, Any]] = []
         self._gradients: dict[tuple[int, int], tuple[float, float]] = {}
         self._makers: dict[int, int] = {}  # the operation by the number of its autograd node
+        self._tokens = TokenOrder()
         self._facts_s = 0.0
         self._backward = 0
         self._is_update = False  # of the operation that is looked at
@@ -135,6 +137,8 @@ class StepCapture(TorchDispatchMode):  # type: ignore[misc]
         record.update({"module": module} if module is not None else {})
         record.update({"place": place} if place is not None else {})
         record.update({"settings": scalars} if scalars else {})
+        ahead = self._tokens.take(name, args)
+        record.update({"ahead": ahead} if ahead is not None else {})
         if not torch.is_grad_enabled():
             record["is_without_grad"] = True
         if places.is_user_file(frame.f_code.co_filename):
@@ -384,6 +388,7 @@ class StepCapture(TorchDispatchMode):  # type: ignore[misc]
             "why": self.why,
         }
         self._alive, self._ids, self._called = [], WeakTensorKeyDictionary(), None
+        self._tokens.clear()
         return told
 
 

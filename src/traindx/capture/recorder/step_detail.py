@@ -29,8 +29,12 @@ def look_at_graph(session: Session, loss: torch.Tensor) -> None:
         if session.searches < MAX_SEARCHES and session.known.is_unknown(nodes):
             session.searches += 1
             session.discover(loss)
+        kept, past = session.graphs.kept(session.steps)
+        session.graphs.mark(session.steps, nodes)
         session.seen = {
             "graph_nodes": len(nodes),
+            "kept_graphs": kept,
+            "past_graphs": past,
             "losses": graph_probe.losses(nodes),
             "activations": graph_probe.activations(nodes, session.known.names),
             "place": places.user_place(),

@@ -4,15 +4,18 @@ from traindx.examples import LossInput, NonFinite, Process, Sample, Summary, rec
 from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "padding-in-loss"
+ALWAYS = "labels-all-masked"
+ENOUGH = 3  # samples: not one unlucky batch
 
 
-@detector(needs=("recording",), suggests=(CAUSE,))
+@detector(needs=("recording",), suggests=(CAUSE, ALWAYS))
 def check(run: Run) -> Findings:
     """Every target of a batch is ignored, so that the loss is a mean of nothing.
 
     ## What it detects
     A cross-entropy of whose targets all are the ignored index while the loss is NaN, in a sampled
-    step or in the replay of the first step that broke.
+    step or in the replay of the first step that broke. Where it is so in every sample, the labels
+    themselves are at fault and no single batch.
 
     ## Why it matters
     The mean over no target is 0/0. One such batch turns every weight into NaN.
@@ -27,7 +30,7 @@ def check(run: Run) -> Findings:
     found = breakdown_of(run)
     if found is not None:
         if found.kind is BreakdownKind.IGNORED:
-            yield _broken(found)
+            yield _broken(found, _cause(run))
         return
     for process in processes_of(run):
         for sample in process.samples:
@@ -36,11 +39,18 @@ def check(run: Run) -> Findings:
                 says = f"all targets of step {sample.step} are ignored, and the loss is NaN"
                 claim = f"All targets of the batch at step {sample.step} are ignored by the loss"
                 cited = cite_record(process, sample.line, says, step=sample.step)
-                yield finding(claim, CAUSE, cited, place=sample.place)
+                yield finding(claim, _cause(run), cited, place=sample.place)
                 return
 
 
-def _broken(found: Breakdown) -> Finding:
+def _cause(run: Run) -> str:
+    """Tell labels that are never there from a batch without any."""
+    told = [i for p in processes_of(run) for s in p.samples for i in s.losses]
+    is_always = len(told) >= ENOUGH and all(i.ignored == 1.0 for i in told)
+    return ALWAYS if is_always else CAUSE
+
+
+def _broken(found: Breakdown, cause: str) -> Finding:
     """The loss of sound logits is NaN only if nothing is counted."""
     record = found.record
     targets = [i for i in record.inputs if "int" in i.dtype and i.low == i.high]
@@ -48,7 +58,7 @@ def _broken(found: Breakdown) -> Finding:
     which = f" (all are {targets[0].low:.0f})" if targets else ""
     return finding(
         f"All targets of the batch at step {record.step} are ignored by the loss{which}",
-        CAUSE if is_shown else {CAUSE: Strength.STRONG},
+        cause if is_shown else {cause: Strength.STRONG},
         *found.evidence,
         onset=record.step,
         place=record.place,
@@ -64,14 +74,19 @@ def _replayed(op: str, *inputs: Summary) -> Run:
     return recorded(Process(nonfinite=(record,)))
 
 
-def _sampled(ignored: float, *broken: NonFinite) -> Run:
+def _sampled(ignored: float, *broken: NonFinite, count: int = 1) -> Run:
     given = LossInput("cross_entropy", classes=100, ignored=ignored)
-    return recorded(Process(samples=(Sample(3, 20, losses=(given,)),), nonfinite=broken))
+    samples = tuple(Sample(3 + i, 20 + i, losses=(given,)) for i in range(count))
+    return recorded(Process(samples=samples, nonfinite=broken))
 
 
 _LOST = NonFinite(4, 20)
 
-FIRES = {"sampled": _sampled(1.0, _LOST), "replayed": _replayed("nll_loss_forward", _LOGITS, _NONE)}
+FIRES = {
+    "sampled": _sampled(1.0, _LOST),
+    "replayed": _replayed("nll_loss_forward", _LOGITS, _NONE),
+    "in every batch": _sampled(1.0, _LOST, count=4),
+}
 
 SILENT = {
     "near miss: nearly all": _sampled(0.98, _LOST),

@@ -47,6 +47,20 @@ loss () = nll_loss(p, {y})
 _ORDER = {"is_permutation": True, "is_whole": True}
 
 
+_PACKED = """
+x: batch/0 (32, 8)
+y: batch/1 (32)
+i: outside (32)
+j: outside (32)
+w: parameter:rnn.weight (10, 8)
+px (32, 8) = index_select(x, i) in rnn
+h (32, 10) = mm(px, w) in rnn
+o (32, 10) = index_select(h, j) in rnn
+p (32, 10) = log_softmax(o)
+loss () = nll_loss(p, y)
+"""
+
+
 def _run(lines: str, x: str = "x", y: str = "y") -> Run:
     return captured(step_of(_STEP.format(lines=lines, x=x, y=y), i=_ORDER))
 
@@ -62,5 +76,6 @@ FIRES = {
 SILENT = {
     "both": _run(_BOTH, "px", "py"),
     "near miss: mixup": _run(_MIXUP, "m"),
+    "near miss: sorted by length, and put back": captured(step_of(_PACKED, i=_ORDER, j=_ORDER)),
     "near miss: a shuffled copy that nobody trains on": _run("py (32) = index(y, i)"),
 }

@@ -1,10 +1,14 @@
 from dataclasses import replace
 
-from traindx.analysis.recordings.frozen_layers import frozen_head, lone_trained_bias
+from traindx.analysis.recordings.frozen_layers import (
+    frozen_head,
+    lone_trained_bias,
+    never_thawed,
+)
 from traindx.analysis.recordings.traces import latest_models, latest_optimizers, per_process
 from traindx.examples import recorded, watched, weights
 from traindx.model.findings import Evidence
-from traindx.model.recording import Counts, Model, Process
+from traindx.model.recording import Counts, Model, Process, Sample
 from traindx.registry import Findings, Run, Strength, cite_record, detector, finding, suggested
 
 CAUSE = "frozen-parameters"
@@ -18,8 +22,9 @@ def check(process: Process) -> Findings:
 
     ## What it detects
     An optimizer that steps while all parameters it holds, and all others, have `requires_grad` off,
-    or all but the bias of one layer. As a remark: an output layer that is frozen while most of the
-    layers below it are trained.
+    or all but the bias of one layer. One of several models of an optimizer that is frozen at every
+    step, beside one that is switched off and on again. As a remark: an output layer that is frozen
+    while most of the layers below it are trained.
 
     ## Why it matters
     Frozen parameters get no gradient and do not change. A new head that is frozen by a loop over
@@ -42,6 +47,11 @@ def check(process: Process) -> Findings:
         whole = f"all {len(held[0].parameters)} parameters of {held[0].type}"
         cited = _off(process, held[0], whole, held=len(held))
         claim = f"Every parameter is frozen while the optimizer takes {steps} steps"
+        yield finding(claim, CAUSE, cited, place=place)
+        return
+    for model, other in never_thawed(process):
+        cited = _off(process, model, f"all {len(model.parameters)} parameters of {model.type}")
+        claim = f"{model.type} stays frozen; only {other.type} is switched on again for its steps"
         yield finding(claim, CAUSE, cited, place=place)
         return
     for model in models:
@@ -74,12 +84,33 @@ def _run(*trainable: bool, prefix: str = "net", steps: int = 50) -> Run:
     return recorded(replace(watched(*parameters), counts=Counts(99, steps=steps, backwards=steps)))
 
 
+def _pair(*reached: float | None, trainable: bool = False) -> Run:
+    """Return a GAN whose optimizer holds two discriminators with a weight each."""
+    generator = Model(1, 0, "Generator", 0, tuple(weights("fc.weight", optimizer=0)))
+    critics = [
+        Model(2 + i, 1 + i, name, 0, tuple(weights("fc.weight", optimizer=1, is_trainable=on)))
+        for i, (name, on) in enumerate((("GlobalD", False), ("PatchD", trainable)))
+    ]
+    samples = tuple(
+        Sample(
+            9 + i, i, 1, names=("fc.weight", "fc.weight"), grad_norms=reached,
+            weight_norms=(1.0 + i, 1.0), has_moved=(True, reached[1] is not None),
+        )
+        for i in range(5)
+    )  # fmt: skip
+    counts = Counts(99, steps=50, backwards=50)
+    return recorded(Process(models=(generator, *critics), samples=samples, counts=counts))
+
+
 FIRES = {
     "all of it": _run(False, False, False),
+    "one of two discriminators": _pair(0.3, None),
     "the head alone: a remark": _run(True, True, True, False),
 }
 
 SILENT = {
+    "near miss: both are switched on again": _pair(0.3, 0.2),
+    "near miss: a frozen network beside one that is never switched": _pair(None, None),
     "nothing": _run(True, True, True),
     "near miss: a fixed backbone": _run(False, False, False, True),
     "near miss: fixed embeddings": _run(False, True, True, True),

@@ -1,6 +1,9 @@
+from dataclasses import replace
+
+from traindx.analysis.recordings.optimizer_groups import holds_copies
 from traindx.analysis.recordings.traces import latest_optimizers, per_process
 from traindx.examples import recorded, resampled, watched, weights
-from traindx.model.recording import Process
+from traindx.model.recording import Optimizer, Process
 from traindx.registry import Findings, Strength, cite_record, detector, finding, suggested
 
 ENOUGH = 2  # samples after the first step, before which nothing can be left over
@@ -28,7 +31,8 @@ def check(process: Process) -> Findings:
 
     ## When it is wrong
     Two networks that train in turns leave gradients in each other; what counts is each optimizer's
-    own parameters, and a share of such samples says nothing where there are two.
+    own parameters, and a share of such samples says nothing where there are two. Copies of the
+    parameters in full precision get their gradients anew for every step and are left alone.
     """
     ids = sorted({s.optimizer for s in process.samples})
     kinds = {o.id: o.type for o in latest_optimizers(process)}
@@ -39,7 +43,7 @@ def check(process: Process) -> Findings:
         share = len(carried) / max(1, len(later))
         is_always = share >= NEARLY_ALL
         is_partly = share >= PARTLY and len(later) >= 3 * ENOUGH and len(ids) == 1
-        if len(carried) < ENOUGH or not (is_always or is_partly):
+        if len(carried) < ENOUGH or not (is_always or is_partly) or holds_copies(process, id):
             continue
         of = f" of {kinds.get(id, 'an optimizer')}" if len(kinds) > 1 and is_always else ""
         says = f"gradients{of} of the step before were still there in {len(carried)} of "
@@ -67,7 +71,15 @@ def _gan() -> Process:
     return resampled(_process(*[False, True] * 8), optimizer=lambda i: i % 3)
 
 
+def _copies(free: int, strangers: int = 2) -> Process:
+    """An optimizer of copies in full precision, beside a model that nobody holds."""
+    names = [f"{i}.weight" for i in range(free)]
+    process = watched(*weights(*names, optimizer=None), carried=True, count=8)
+    return replace(process, optimizers=(Optimizer(1, 0, "Adam", 0, (), 2, strangers),))
+
+
 FIRES = {
+    "plain tensors in the optimizer": recorded(_copies(0)),
     "never cleared": recorded(_process(False, *[True] * 7)),
     "on two ranks": recorded(_process(*[True] * 6), _process(*[True] * 6)),
     "cleared every fourth step, a remark": recorded(_process(*[False, True, True, True] * 4)),
@@ -77,5 +89,6 @@ SILENT = {
     "cleared": recorded(_process(*[False] * 8)),
     "near miss: not known": recorded(_process(*[None] * 8)),
     "near miss: once at the start": recorded(_process(False, True, *[False] * 6)),
+    "near miss: copies in full precision": recorded(_copies(2)),
     "near miss: networks in turns": recorded(_gan()),
 }

@@ -95,6 +95,9 @@ FIRES = {
     "the schedule of the second optimizer ends": logged(
         lr=np.full(100, 2e-3), lr_optimizer1=np.r_[np.linspace(2e-3, 0.0, 6), np.zeros(94)]
     ),
+    "a warm-up from zero, and a schedule that ends early": logged(
+        lr=np.r_[np.linspace(0.0, 1e-3, 4), np.linspace(1e-3, 0.0, 47), np.zeros(40)]
+    ),
     "configured as zero": make_run(config={"optimizer.lr": 0}),
 }
 

@@ -1,6 +1,6 @@
 import re
 
-from traindx.analysis.recordings.crashes import failed_lookup, name_in_own_code
+from traindx.analysis.recordings.crashes import are_tokens, failed_lookup, name_in_own_code
 from traindx.analysis.recordings.observations import (
     cite_kept_batch,
     own_place,
@@ -13,20 +13,22 @@ from traindx.model.recording import Caught, Place, Process, Summary
 from traindx.registry import Finding, Findings, Run, cite_record, detector, finding
 
 CAUSE = "index-out-of-range"
+TOKENS = "vocabulary-mismatch"
 LOOKUP = re.compile(
     r"^index out of range(?: in self)?|is out of bounds for dimension|index out of bounds"
     r"|srcIndex < srcSelectDimSize|device-side assert"
 )
 
 
-@detector(needs=("recording",), suggests=(CAUSE,))
+@detector(needs=("recording",), suggests=(CAUSE, TOKENS))
 def check(run: Run) -> Findings:
     """A lookup failed, and the recorder saw an index that its table does not have.
 
     ## What it detects
     The error of an embedding together with the tensors of its frame: the rows of the table, the
     smallest and the largest index, the name that the tensor has in the user's code, and the batch,
-    which is kept.
+    which is kept. Where the indices are sequences that the model was given, and one is too large,
+    the table has fewer rows than the vocabulary has tokens.
 
     ## Why it matters
     Only some batches hold such an index, so the error comes and goes with the order of the data.
@@ -62,10 +64,13 @@ def _finding(process: Process, caught: Caught, ids: Summary, rows: int) -> Findi
         f"Index out of range: the {which} index in {name or 'the lookup'} is {index}, but "
         f"embedding {table}has {rows} rows{near}{place_words(place)}"
     )
-    return finding(claim, CAUSE, cited, *cite_kept_batch(process, caught), place=place)
+    cause = TOKENS if is_high and are_tokens(caught, ids) else CAUSE
+    return finding(claim, cause, cited, *cite_kept_batch(process, caught), place=place)
 
 
-def _run(high: float, message: str = "index out of range in self") -> Run:
+def _run(
+    high: float, message: str = "index out of range in self", whole: tuple[int, ...] = (8, 9)
+) -> Run:
     def ids(name: str) -> Summary:
         return Summary(name, (8, 12), "int64", "cpu", 0.0, high, 9.0, 4.0)
 
@@ -76,14 +81,19 @@ def _run(high: float, message: str = "index out of range in self") -> Run:
             ("embedding, line 2552", ids("input")), ("embedding, line 2552", table),
             ("forward, line 20", ids("x")),
         ),
-        modules=(("emb", "Embedding", ((8, 12),)),), kept="incidents/caught-7",
+        modules=(("", "Tagger", (whole,)), ("emb", "Embedding", ((8, 12),))),
+        kept="incidents/caught-7",
     )  # fmt: skip
     return recorded(Process(caught=(caught,)))
 
 
 _NO_TABLE = Caught(12, "IndexError", "index out of range in self", 7)
 
-FIRES = {"one too far": _run(50.0), "far beyond": _run(61.0)}
+FIRES = {
+    "one too far": _run(50.0),
+    "far beyond": _run(61.0),
+    "tokens that the model was given": _run(61.0, whole=(8, 12)),
+}
 
 SILENT = {
     "near miss: the index fits, another lookup failed": _run(49.0),
