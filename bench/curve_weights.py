@@ -39,9 +39,7 @@ class Example:
     figures: Floats
 
 
-def examples(
-    rows: Sequence[Row], runs: Mapping[str, Run | str]
-) -> tuple[list[Example], list[str]]:
+def examples(rows: Sequence[Row], runs: Mapping[str, Run | str]) -> tuple[list[Example], list[str]]:
     """Return the labelled runs that have a held-out loss, and the names of its figures."""
     made, names = [], []
     for row in rows:

@@ -120,6 +120,13 @@ NEEDS: Mapping[str, Need] = {
     ),
     "other/*[Ee]xpert*": Need("the load of each expert", "log the load of each expert"),
     "reward/*": Need("the reward", "log the reward"),
+    "other/*explained_variance*": Need(
+        "the explained variance of the critic", "log the explained variance of the critic"
+    ),
+    "other/*clipped_ratio*|other/*response_length/clip_ratio*": Need(
+        "the share of completions that are cut off",
+        "log the share of completions that end at the length limit",
+    ),
     "other/reward_std": Need(
         "the spread of the rewards", "log the standard deviation of the rewards in each group"
     ),

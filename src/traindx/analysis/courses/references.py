@@ -24,7 +24,8 @@ def f1_of_one_answer(accuracy: float) -> dict[str, float]:
     binary = 2.0 * accuracy / (1.0 + accuracy)
     told = {"of that class": binary, "weighted by class": accuracy * binary}
     return told | {
-        f"averaged over {classes} classes": binary / classes for classes in range(2, FEW_CLASSES + 1)
+        f"averaged over {classes} classes": binary / classes
+        for classes in range(2, FEW_CLASSES + 1)
     }
 
 

@@ -41,7 +41,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """A stretch far above what surrounds it: places as shares of the run, how high, what is left."""
+    """A stretch far above its surroundings: places as shares of the run, height, what is left."""
 
     start: float
     end: float
@@ -101,8 +101,10 @@ def bursts(values: Floats) -> list[Burst]:
 
 def _burst(tops: Floats, level: Floats, first: int, last: int) -> Burst:
     before = float(np.median(level[max(0, first - SHORTEST) : first])) if first else float(level[0])
-    after = float(np.median(level[last + 1 : last + 1 + SHORTEST])) if last + 1 < len(level) else (
-        float(tops[last])
+    after = (
+        float(np.median(level[last + 1 : last + 1 + SHORTEST]))
+        if last + 1 < len(level)
+        else (float(tops[last]))
     )
     height = float(tops[first : last + 1].max()) - before
     left = float(np.clip((after - before) / max(height, 1e-300), 0.0, 1.0))

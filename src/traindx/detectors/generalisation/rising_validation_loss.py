@@ -72,7 +72,9 @@ def _weigh(run: Run, pair: Pair) -> Finding | None:
         return None
     val, best, end = pair.val, pair.val_course.best, pair.val_course.end
     train = pair.train_course.level_at(pair.val_course.best_at), pair.train_course.end
-    rose = f"{val.origin.name} is lowest at {val.when(pair.turn)} ({best:.4g}) and ends at {end:.4g}"
+    rose = (
+        f"{val.origin.name} is lowest at {val.when(pair.turn)} ({best:.4g}) and ends at {end:.4g}"
+    )
     fell = f"{pair.train.origin.name} goes from {train[0]:.4g} to {train[1]:.4g} meanwhile"
     return finding(
         f"The validation loss worsens after {val.when(pair.turn)}, while the training loss falls",
