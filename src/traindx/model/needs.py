@@ -66,6 +66,13 @@ NEEDS: Mapping[str, Need] = {
     "kl/*|loss/*/kl*": Need("the KL term", "log the KL term"),
     "perplexity/train": Need("the training perplexity", "log the training perplexity"),
     # scores
+    "*/val*|*/test*": Need("a held-out metric", "evaluate on held-out data and log its metrics"),
+    "accuracy/*|wer/*|cer/*": Need(
+        "the accuracy or an error rate", "log the accuracy, or the word or character error rate"
+    ),
+    "f1/*|accuracy/*/*|recall/*": Need(
+        "F1 or the score of each class", "log F1, or the recall of each class, beside the accuracy"
+    ),
     "*/val*": Need("a validation metric", "evaluate on held-out data and log its metrics"),
     "accuracy/*": Need("the accuracy", "log the accuracy"),
     "accuracy/train": Need("the training accuracy", "log the training accuracy"),

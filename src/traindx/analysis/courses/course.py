@@ -124,7 +124,7 @@ def course_of(values: Floats, *, higher_is_better: bool = False) -> Course:
 
 
 def persistence(levels: Floats) -> float:
-    """Return how steadily levels rise: the share of pairs that rise less that of those that fall."""
+    """Return how steadily levels rise: the share of pairs that rise, less those that fall."""
     if len(levels) < 3:
         return 0.0
     pairs = np.sign(levels[None, :] - levels[:, None])[np.triu_indices(len(levels), 1)]

@@ -19,6 +19,7 @@ from traindx.model.metric_names import HIGHER_IS_BETTER, kind_of
 from traindx.model.run import Run, Series
 
 FEWEST = 4  # evaluations
+BELOW = -0.7  # logarithm: a held-out loss of half that of training, or less
 LAST = 8  # the last eighth of the evaluations
 LOSSES = ("loss", "perplexity", "mse", "rmse", "mae")  # in order of preference
 SCORED = (HIGHER_IS_BETTER | {"wer", "cer"}) - {"precision", "recall", "reward"}
@@ -54,6 +55,8 @@ class Pair:
 
     def probability(self) -> float:
         """Return how likely readers of such curves say that the model overfits."""
+        if _ratio(self.val_course.end, self.train_course.end) < BELOW:
+            return 0.0  # who overfits does better in training
         total = OVERFITTING["constant"]
         total += sum(OVERFITTING[name] * value for name, value in self.figures().items())
         return 1.0 / (1.0 + exp(-total))

@@ -68,7 +68,8 @@ def _weigh(run: Run, pair: Pair) -> Finding | None:
     """Judge a pair of curves by all their figures at once."""
     probability = pair.probability()
     holds, metric = metric_says(run, pair.val)
-    if probability < OPEN or (holds == "better" and probability < LISTED):
+    is_anew = begins_anew(pair.train, pair.val, pair.turn)
+    if is_anew or probability < OPEN or (holds == "better" and probability < LISTED):
         return None
     val, best, end = pair.val, pair.val_course.best, pair.val_course.end
     train = pair.train_course.level_at(pair.val_course.best_at), pair.train_course.end
