@@ -63,6 +63,9 @@ NEEDS: Mapping[str, Need] = {
     "loss/val*|rmse/val*|mse/val*|mae/val*|perplexity/val*": Need(
         "the validation loss", "evaluate on held-out data every epoch and log its loss"
     ),
+    "loss/val*|mse/val*|rmse/val*|mae/val*": Need(
+        "the validation loss", "evaluate on held-out data every epoch and log its loss"
+    ),
     "kl/*|loss/*/kl*": Need("the KL term", "log the KL term"),
     "perplexity/train": Need("the training perplexity", "log the training perplexity"),
     # scores
