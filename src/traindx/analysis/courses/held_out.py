@@ -20,6 +20,7 @@ from traindx.model.run import Run, Series
 
 FEWEST = 4  # evaluations
 BELOW = -0.7  # logarithm: a held-out loss of half that of training, or less
+ANEW, NEAR = 5.0, 0.35  # times the point before, and of the first value: a run starts again
 LAST = 8  # the last eighth of the evaluations
 LOSSES = ("loss", "perplexity", "mse", "rmse", "mae")  # in order of preference
 SCORED = (HIGHER_IS_BETTER | {"wer", "cer"}) - {"precision", "recall", "reward"}
@@ -94,7 +95,28 @@ def pairs_of(run: Run) -> Iterator[Pair]:
         train = run.get(name.replace("/val", "/train", 1)) or objective
         if val is None or min(len(val.finite()), len(train.finite())) < FEWEST:
             continue
-        yield _pair(run, val.finite(), train.finite())
+        yield _pair(run, *_last_start(val.finite(), train.finite()))
+
+
+def _last_start(val: Series, train: Series) -> tuple[Series, Series]:
+    """Return the last of several runs that one log holds: both losses are back where they began."""
+    if len(val) != len(train):
+        return val, train
+    again = [
+        at
+        for at in range(FEWEST, len(train) - FEWEST + 1)
+        if train.values[at] > ANEW * train.values[at - 1]
+        and all(_is_near(s.values[at], s.values[0]) for s in (val, train))
+    ]
+    return (
+        (val.take(slice(again[-1], None)), train.take(slice(again[-1], None)))
+        if again
+        else (val, train)
+    )
+
+
+def _is_near(value: float, other: float) -> bool:
+    return abs(value - other) < NEAR * abs(other)
 
 
 def _held_out_losses(run: Run) -> list[str]:
