@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traindx.analysis.courses.course import Course
 from traindx.analysis.courses.main_metrics import (
     course_of_series,
+    far_from_best,
     held_out_metrics,
     main_metrics,
 )
@@ -34,6 +36,9 @@ TURNED = 0.85  # … that it reached before this part of the run
 MANY = 6  # points, of which a course is judged
 LOG_LOSS = "log the training loss every few steps"
 LOG_HELD_OUT = "evaluate on held-out data every epoch, and log its loss and a score"
+LOG_QUALITY = (
+    "score samples every few epochs (FID, precision and recall): losses of players say little"
+)
 LOG_MORE = "pass a log with more points, from the first step to the last"
 UNLEARNT = "that the model learns (no loss or score improves beyond its noise)"
 HELD_OUT = ("/val", "/test", "/eval")
@@ -60,7 +65,8 @@ def health_of(run: Run) -> Health:
     better = _best_improvement(run)
     seen = [better] if better else []
     unseen = [] if better else [UNLEARNT]
-    wanted = [] if better or main_metrics(run) else [LOG_LOSS]
+    log_loss = LOG_QUALITY if run.has("loss/train/*") else LOG_LOSS
+    wanted = [] if better or main_metrics(run) else [log_loss]
     if _is_evaluated(run) or _evaluates(run):
         seen.append(_best_kept(run) or "it is evaluated")
     else:
@@ -75,6 +81,11 @@ def health_of(run: Run) -> Health:
     )
 
 
+def _ends_far(series: Series, course: Course) -> str:
+    end, best = course.told(course.end), course.told(course.best)
+    return f"{series.origin.name} ends at {end:.4g}, at its best it was {best:.4g}"
+
+
 def _is_evaluated(run: Run) -> bool:
     measured = HIGHER_IS_BETTER | LOWER_IS_BETTER
     return any(p in n for n in run.series for p in HELD_OUT if kind_of(n) in measured)
@@ -87,7 +98,9 @@ def _odd_courses(run: Run) -> Iterator[str]:
         course = course_of_series(series)
         is_far = course.regret > FAR and course.sure_regret > SURELY and course.best_at < TURNED
         if is_far and course.rises_after_best > 0:
-            yield f"{series.origin.name} ends at {course.end:.4g}, at its best it was {course.best:.4g}"
+            yield _ends_far(series, course)
+    if (far := far_from_best(run)) is not None:
+        yield _ends_far(*far)
     held_out = [s for s in held_out_metrics(run) if len(s) >= MANY]
     courses = [course_of_series(s) for s in held_out]
     if courses and all(c.gain < -NOTABLE and c.sure_gain < -SURELY for c in courses):

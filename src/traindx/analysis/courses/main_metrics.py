@@ -14,6 +14,7 @@ EVALUATIONS = 6  # of a metric that is said to have left its best
 LEFT = 0.12  # of its size: how far every held-out metric ends below its best …
 SURELY = 4.0  # … in noise levels …
 TURNED = 0.85  # … and when it was there, as a share of the run
+AWAY = 0.1  # of its best: a score that ends so far from it, or a loss three times as far
 JUMPS = 1.3  # times, from one evaluation to the next
 OFTEN = 0.34  # of the evaluations after the first third
 AT_THE_FLOOR = 0.1  # of its first level: a loss that is nearly nothing jumps by any factor
@@ -59,6 +60,25 @@ def left_best(run: Run) -> Series | None:
         if kept is None or regret < kept[0]:
             kept = regret, series
     return kept[1] if kept is not None and kept[0] > LEFT else None
+
+
+def far_from_best(run: Run) -> tuple[Series, Course] | None:
+    """Return the held-out metric nearest to its best, where even that one ends far from it.
+
+    A loss counts by a third: it may rise by much before any answer changes.
+    """
+    found: tuple[float, Series, Course] | None = None
+    for series in held_out_metrics(run):
+        if len(series) <= FEWEST:
+            continue
+        course = course_of_series(series)
+        weight = 1.0 if kind_of(series.name) in HIGHER_IS_BETTER else 1.0 / 3
+        away = weight * (course.end - course.best) / max(abs(course.best), 1e-12)
+        if weight < 1.0 and course.end < AT_THE_FLOOR * course.start:
+            away = 0.0
+        if found is None or away < found[0]:
+            found = away, series, course
+    return found[1:] if found is not None and found[0] > AWAY else None
 
 
 def jumpy_loss(run: Run) -> tuple[Series, int, int] | None:

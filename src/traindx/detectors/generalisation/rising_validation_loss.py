@@ -16,6 +16,7 @@ from traindx.registry import Finding, Findings, Run, Strength, cite, detector, f
 
 MUCH_WORSE = 1.5  # times its best: what a held accuracy does not excuse
 LISTED = 0.65  # of those who read such curves call it overfitting …
+LISTED_THOUGH_BETTER = 0.9  # … also where a score holds its best …
 OPEN = 0.35  # … and so many at least where it stays open what it is
 FROM_THE_START = suggested(
     moderate="overfitting distribution-shift",
@@ -71,6 +72,7 @@ def _weigh(run: Run, pair: Pair) -> Finding | None:
     is_anew = begins_anew(pair.train, pair.val, pair.turn)
     if is_anew or probability < OPEN or (holds == "better" and probability < LISTED):
         return None
+    listed = LISTED_THOUGH_BETTER if holds == "better" else LISTED
     val, best, end = pair.val, pair.val_course.best, pair.val_course.end
     train = pair.train_course.level_at(pair.val_course.best_at), pair.train_course.end
     rose = (
@@ -79,11 +81,11 @@ def _weigh(run: Run, pair: Pair) -> Finding | None:
     fell = f"{pair.train.origin.name} goes from {train[0]:.4g} to {train[1]:.4g} meanwhile"
     return finding(
         f"The validation loss worsens after {val.when(pair.turn)}, while the training loss falls",
-        {**WORSENS, "overfitting": Strength.STRONG} if probability > LISTED else WORSENS,
+        {**WORSENS, "overfitting": Strength.STRONG} if probability > listed else WORSENS,
         cite(val, rose, pair.turn, -1, best=best, end=end, probability=probability),
         cite(pair.train, fell, -1, at_turn=train[0], end=train[1]),
         *metric,
-        strength=Strength.STRONG if probability > LISTED else Strength.MODERATE,
+        strength=Strength.STRONG if probability > listed else Strength.MODERATE,
     )
 
 
