@@ -26,6 +26,7 @@ SHORTEST = 4  # … or as many levels, at least
 SURE = 6.0  # noise levels; the largest of a hundred steps of noise between medians has three
 BURST = 6.0  # scatters above the running median that a burst reaches
 PERIODS = 3  # repeats of a pattern, below which it is none
+NEAREST = 0.85  # of the best likeness: a multiple of a period is as good as the period
 ALIKE = 0.5  # autocorrelation of a pattern at its period
 
 
@@ -91,12 +92,21 @@ def bursts(values: Floats) -> list[Burst]:
         return []
     edges = bucket_edges(len(values), BUCKETS)
     tops = np.array([values[a:b].max() for a, b in pairwise(edges)])
-    level = running_median(bucket_medians(values, edges), 2 * (len(tops) // 12) + 1)
+    level = _trend(bucket_medians(values, edges), 2 * (len(tops) // 40) + 1)
     residual = tops - level
     high = residual > np.median(residual) + BURST * max(spread(residual), 1e-12)
     starts = np.flatnonzero(high & ~np.append(False, high[:-1]))
     ends = np.flatnonzero(high & ~np.append(high[1:], False))
     return [_burst(tops, level, a, b) for a, b in zip(starts, ends, strict=True)]
+
+
+def _trend(levels: Floats, window: int) -> Floats:
+    """Return the running median of levels that go on beyond both ends as they began and ended."""
+    half = window // 2
+    before = 2 * levels[0] - levels[1 : half + 1][::-1]
+    after = 2 * levels[-1] - levels[-half - 1 : -1][::-1]
+    whole = np.concatenate([before, levels, after])
+    return running_median(whole, window)[len(before) : len(before) + len(levels)]
 
 
 def _burst(tops: Floats, level: Floats, first: int, last: int) -> Burst:
@@ -127,4 +137,9 @@ def period(values: Floats) -> float:
     within = likeness[int(below[0]) : longest + 1]
     if not len(within) or float(within.max()) < ALIKE:
         return 0.0
-    return (int(below[0]) + int(np.argmax(within))) / len(rest)
+    # of all its multiples the shortest one
+    near = np.flatnonzero(within >= NEAREST * float(within.max()))
+    first = int(near[0])
+    while first + 1 < len(within) and within[first + 1] > within[first]:
+        first += 1
+    return (int(below[0]) + first) / len(rest)
