@@ -15,6 +15,7 @@ from traindx.analysis.courses.main_metrics import (
     held_out_metrics,
     main_metrics,
 )
+from traindx.analysis.courses.segments import bursts, lasting_step, period
 from traindx.analysis.curves import noise, rank_z
 from traindx.analysis.recordings.observations import processes_of
 from traindx.model.metric_names import HIGHER_IS_BETTER, LOWER_IS_BETTER, kind_of
@@ -29,6 +30,7 @@ SHARES = frozenset(
 )
 PERCENT = 5.0  # up to here a score above 1 is too small for a percentage of anything learnt
 BOTTOMLESS = -1e4  # a likelihood of a batch gets there by a sum, a loss that has no minimum too
+RECOVERED = 0.2  # of the height of a burst that is left after it
 KEPT = 0.1  # of its size: a held-out metric that ends so near to its best
 FAR = 0.35  # of its size: a training loss that ends so far from its best …
 SURELY = 4.0  # … in noise levels …
@@ -63,7 +65,7 @@ class Health:
 def health_of(run: Run) -> Health:
     """Judge the health of a run in which no rule found a fault."""
     better = _best_improvement(run)
-    seen = [better] if better else []
+    seen = [better, *_recoveries(run)] if better else []
     unseen = [] if better else [UNLEARNT]
     log_loss = LOG_QUALITY if run.has("loss/train/*") else LOG_LOSS
     wanted = [] if better or main_metrics(run) else [log_loss]
@@ -96,6 +98,12 @@ def _odd_courses(run: Run) -> Iterator[str]:
     loss = run.objective()
     for series in [loss.finite()] if loss is not None and len(loss.finite()) >= MANY else []:
         course = course_of_series(series)
+        if period(series.values):
+            continue  # a schedule with restarts may end anywhere in its cycle
+        if (step := lasting_step(series.values)) is not None:
+            levels = f"{step[0].level:.4g} to {step[1].level:.4g}"
+            at = series.when(int(step[1].start * len(series)))
+            yield f"{series.origin.name} steps up from {levels} at {at} and does not come back"
         is_far = course.regret > FAR and course.sure_regret > SURELY and course.best_at < TURNED
         if is_far and course.rises_after_best > 0:
             yield _ends_far(series, course)
@@ -120,6 +128,16 @@ def _best_improvement(run: Run) -> str:
     first, last = _ends(series.values[np.isfinite(series.values)])
     levels = f"from {float(np.median(first)):.4g} to {float(np.median(last)):.4g}"
     return f"{series.origin.name} goes {levels}"
+
+
+def _recoveries(run: Run) -> list[str]:
+    """Say of what bursts of the loss the run has recovered."""
+    loss = run.objective()
+    found = [] if loss is None else bursts(loss.finite().values)
+    if not found or any(b.left > RECOVERED for b in found):
+        return []
+    count = f"{len(found)} bursts" if len(found) > 1 else "one burst"
+    return [f"it recovers from {count}"]
 
 
 def _that_count(run: Run) -> list[Series]:

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from traindx.analysis.courses.segments import bursts, period, segments
+from traindx.analysis.courses.segments import bursts, lasting_step, period, segments
 from traindx.model.run import Floats
 
 COUNT = 800
@@ -77,3 +77,14 @@ def test_a_million_points_take_less_than_a_few_seconds() -> None:
 def test_few_points_are_one_segment(count: int) -> None:
     assert len(segments(np.arange(float(count)))) == 1
     assert not bursts(np.arange(float(count))) and period(np.arange(float(count))) == 0.0
+
+
+@pytest.mark.parametrize("at", [0.2, 0.5, 0.8])
+def test_a_step_up_lasts_or_is_made_good(at: float) -> None:
+    low = noisy(2.0 * np.exp(-20 * TIME) + 0.5)
+    lasting = np.where(at > TIME, low, 1.8 * low)
+    assert lasting_step(lasting) is not None
+    assert lasting_step(np.where((at > TIME) | (at + 0.1 < TIME), low, 1.8 * low)) is None
+    anew = np.where(at > TIME, low, noisy(np.full(COUNT, 2.4)))
+    assert lasting_step(anew) is None
+    assert lasting_step(low) is None

@@ -15,6 +15,7 @@ from traindx.analysis.curves import (
     bucket_edges,
     bucket_medians,
     noise,
+    rank_z,
     running_median,
     spread,
 )
@@ -24,6 +25,10 @@ BUCKETS = 240  # levels, so that a million points cost as much as some hundreds
 WINDOW = 30  # a step is judged between a thirtieth of the run before it and one after it …
 SHORTEST = 4  # … or as many levels, at least
 SURE = 6.0  # noise levels; the largest of a hundred steps of noise between medians has three
+JUDGED = 60  # points, of which a step is judged
+SURELY = 4.0  # rank sum: the points after a step lie above those before it
+AT_START = 0.65  # of the first value: where a curve begins anew
+UP = 1.3  # times the level before: a step that matters
 BURST = 6.0  # scatters above the running median that a burst reaches
 PERIODS = 3  # repeats of a pattern, below which it is none
 NEAREST = 0.85  # of the best likeness: a multiple of a period is as good as the period
@@ -84,6 +89,27 @@ def _segment(levels: Floats, first: int, last: int) -> Segment:
     slope = float(np.median(part[-third:]) - np.median(part[:third])) * 1.5
     count = len(levels)
     return Segment(first / count, last / count, float(np.median(part)), slope)
+
+
+def lasting_step(values: Floats) -> tuple[Segment, Segment] | None:
+    """Return the stretches before and after a step up that a curve never makes good.
+
+    A curve that repeats itself, as with restarts of a schedule, has none; a step to where the curve
+    began is another run in the same log.
+    """
+    found = segments(values)
+    if len(found) < 2 or len(values) < JUDGED or period(values):
+        return None
+    for before, after in pairwise(found):
+        at = int(after.start * len(values))
+        part = max(SHORTEST, int((before.end - before.start) * len(values)))
+        lowest = min(s.level for s in found if s.start >= after.start)
+        is_up = 0.0 < UP * before.level < lowest
+        is_sure = rank_z(values[max(0, at - part) : at], values[at : at + part]) > SURELY
+        near = values[at : at + 3 * (1 + len(values) // BUCKETS)]  # a level places it so closely
+        if is_up and is_sure and float(near.max()) < AT_START * float(values[0]):
+            return before, after
+    return None
 
 
 def bursts(values: Floats) -> list[Burst]:
