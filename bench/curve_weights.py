@@ -105,7 +105,7 @@ def left_out(
     given: Sequence[Example], names: Sequence[str], fold: Mapping[str, int]
 ) -> Mapping[str, float]:
     """Return the probability of each run by a fit without the repositories of its fold."""
-    found = {}
+    found: dict[str, float] = {}
     for part in range(FOLDS):
         rest = [e for e in given if fold[e.repository] != part]
         weights = fit(rest, names)

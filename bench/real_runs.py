@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from traindx import Diagnosis, Run, TraindxError, diagnose, open_run
-from traindx.analysis.courses import held_out
+from traindx.analysis.courses import weights
 
 FOLDS = 10
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "real_runs"
@@ -121,13 +121,13 @@ def read_all(rows: Sequence[Row]) -> Mapping[str, Run | str]:
 
 
 @contextmanager
-def weighed_by(weights: Mapping[str, float]) -> Iterator[None]:
+def weighed_by(table: Mapping[str, float]) -> Iterator[None]:
     """Judge by these weights in place of those that are shipped."""
-    shipped, held_out.OVERFITTING = held_out.OVERFITTING, weights
+    shipped, weights.OVERFITTING = weights.OVERFITTING, table
     try:
         yield
     finally:
-        held_out.OVERFITTING = shipped
+        weights.OVERFITTING = shipped
 
 
 def fold_of(rows: Sequence[Row]) -> Mapping[str, int]:
@@ -141,7 +141,7 @@ def left_out(rows: Sequence[Row], runs: Mapping[str, Run | str]) -> list[Answer]
 
     given, names = examples(rows, runs)
     fold = fold_of(rows)
-    answers = {}
+    answers: dict[str, Answer] = {}
     for part in range(FOLDS):
         table = table_of([e for e in given if fold[e.repository] != part], names)
         with weighed_by(table):

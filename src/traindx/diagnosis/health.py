@@ -101,7 +101,7 @@ def _odd_courses(run: Run) -> Iterator[str]:
         if period(series.values):
             continue  # a schedule with restarts may end anywhere in its cycle
         if (step := lasting_step(series.values)) is not None:
-            levels = f"{step[0].level:.4g} to {step[1].level:.4g}"
+            levels = f"{step[0]:.4g} to {step[1].level:.4g}"
             at = series.when(int(step[1].start * len(series)))
             yield f"{series.origin.name} steps up from {levels} at {at} and does not come back"
         is_far = course.regret > FAR and course.sure_regret > SURELY and course.best_at < TURNED

@@ -12,9 +12,9 @@ from math import exp, log
 
 import numpy as np
 
+from traindx.analysis.courses import weights
 from traindx.analysis.courses.course import Course, course_of
 from traindx.analysis.courses.joint import moments
-from traindx.analysis.courses.weights import OVERFITTING
 from traindx.model.metric_names import HIGHER_IS_BETTER, kind_of
 from traindx.model.run import Run, Series
 
@@ -58,8 +58,9 @@ class Pair:
         """Return how likely readers of such curves say that the model overfits."""
         if _ratio(self.val_course.end, self.train_course.end) < BELOW:
             return 0.0  # who overfits does better in training
-        total = OVERFITTING["constant"]
-        total += sum(OVERFITTING[name] * value for name, value in self.figures().items())
+        table = weights.OVERFITTING
+        total = table["constant"]
+        total += sum(table[name] * value for name, value in self.figures().items())
         return 1.0 / (1.0 + exp(-total))
 
     @property
@@ -153,7 +154,7 @@ def _shared(train: Series, val: Series) -> Series:
     when, other = (train.steps, val.steps) if same else (moments(train), moments(val))
     if len(when) != len(train) or len(other) != len(val) or not (same or train.epochs.size):
         return train
-    inside = (when <= other[-1]) if float(when[-1]) > float(other[-1]) else when == when
+    inside = when <= max(float(when[0]), float(other[-1]))
     return train.take(inside) if int(inside.sum()) >= FEWEST else train
 
 

@@ -91,8 +91,8 @@ def _segment(levels: Floats, first: int, last: int) -> Segment:
     return Segment(first / count, last / count, float(np.median(part)), slope)
 
 
-def lasting_step(values: Floats) -> tuple[Segment, Segment] | None:
-    """Return the stretches before and after a step up that a curve never makes good.
+def lasting_step(values: Floats) -> tuple[float, Segment] | None:
+    """Return the level before a step up that a curve never makes good, and the stretch after it.
 
     A curve that repeats itself, as with restarts of a schedule, has none; a step to where the curve
     began is another run in the same log.
@@ -100,15 +100,16 @@ def lasting_step(values: Floats) -> tuple[Segment, Segment] | None:
     found = segments(values)
     if len(found) < 2 or len(values) < JUDGED or period(values):
         return None
-    for before, after in pairwise(found):
+    for after in found[1:]:
         at = int(after.start * len(values))
-        part = max(SHORTEST, int((before.end - before.start) * len(values)))
+        part = max(SHORTEST, len(values) // WINDOW)
+        low = float(np.median(values[max(0, at - part) : at]))
         lowest = min(s.level for s in found if s.start >= after.start)
-        is_up = 0.0 < UP * before.level < lowest
+        is_up = 0.0 < UP * low < lowest
         is_sure = rank_z(values[max(0, at - part) : at], values[at : at + part]) > SURELY
         near = values[at : at + 3 * (1 + len(values) // BUCKETS)]  # a level places it so closely
         if is_up and is_sure and float(near.max()) < AT_START * float(values[0]):
-            return before, after
+            return low, after
     return None
 
 
@@ -123,7 +124,7 @@ def bursts(values: Floats) -> list[Burst]:
     high = residual > np.median(residual) + BURST * max(spread(residual), 1e-12)
     starts = np.flatnonzero(high & ~np.append(False, high[:-1]))
     ends = np.flatnonzero(high & ~np.append(high[1:], False))
-    return [_burst(tops, level, a, b) for a, b in zip(starts, ends, strict=True)]
+    return [_burst(tops, level, int(a), int(b)) for a, b in zip(starts, ends, strict=True)]
 
 
 def _trend(levels: Floats, window: int) -> Floats:
