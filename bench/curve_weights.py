@@ -24,7 +24,6 @@ PENALTY = 1.0  # on the squared weight of a figure of unit spread
 ROUNDS = 60  # of Newton's method, each damped by the penalty
 PASSES = 3  # of choosing the most suspicious loss of a run and fitting again
 SUSPECTED = 0.5
-SPEAKS_AGAINST = frozenset({"score_gain"})
 
 Floats = NDArray[np.float64]
 
@@ -65,7 +64,7 @@ def fit(given: Sequence[Example], names: Sequence[str]) -> Floats:
 
 
 def _logistic(figures: Floats, labels: NDArray[np.bool_], names: Sequence[str]) -> Floats:
-    """Fit one figure's sign to its meaning: what speaks for overfitting never speaks against it."""
+    """Fit weights that are not negative: each figure is made to speak for overfitting."""
     scale = np.maximum(figures.std(axis=0), 1e-3)
     given = np.column_stack([np.ones(len(figures)), figures / scale])
     free = np.ones(given.shape[1], dtype=bool)
@@ -81,11 +80,7 @@ def _logistic(figures: Floats, labels: NDArray[np.bool_], names: Sequence[str]) 
             bend = (given * (balance * chance * (1 - chance))[:, None]).T @ given
             step = np.linalg.solve((bend + np.diag(penalty))[np.ix_(free, free)], slope[free])
             weights[free] -= step
-        wrong = [
-            i
-            for i, name in enumerate(names, 1)
-            if free[i] and weights[i] * (-1.0 if name in SPEAKS_AGAINST else 1.0) < 0
-        ]
+        wrong = [i for i in range(1, len(weights)) if free[i] and weights[i] < 0]
         if not wrong:
             return np.concatenate([weights[:1], weights[1:] / scale])
         free[wrong] = False

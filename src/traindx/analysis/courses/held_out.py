@@ -36,7 +36,6 @@ class Pair:
     val_course: Course
     train_course: Course
     score_loss: float  # of its best that the best-kept score has lost by the end
-    score_gain: float  # of its best that it has gained since the turn of the loss
 
     def figures(self) -> Mapping[str, float]:
         """Return what speaks for or against overfitting, each without a unit."""
@@ -51,7 +50,6 @@ class Pair:
             "after": (1.0 - val.best_at) * min(rise, falls),
             "gap": min(1.0, max(0.0, _ratio(val.end, train.end))),
             "score_loss": self.score_loss,
-            "score_gain": self.score_gain,
         }
 
     def probability(self) -> float:
@@ -132,20 +130,11 @@ def _held_out_losses(run: Run) -> list[str]:
 
 def _pair(run: Run, val: Series, train: Series) -> Pair:
     course, other = course_of(val.values), course_of(_shared(train, val).values)
-    losses, gains = [], []
+    losses = []
     for score in _scores(run):
         level = course_of(score.values, higher_is_better=kind_of(score.name) in HIGHER_IS_BETTER)
-        size = max(abs(level.best), 1e-12)
-        losses.append((level.end - level.best) / size)
-        gains.append((level.level_at(course.best_at) - level.end) / size)
-    return Pair(
-        val,
-        train,
-        course,
-        other,
-        float(np.clip(min(losses, default=0.0), 0.0, 0.5)),
-        float(np.clip(max(gains, default=0.0), -0.5, 0.5)),
-    )
+        losses.append((level.end - level.best) / max(abs(level.best), 1e-12))
+    return Pair(val, train, course, other, float(np.clip(min(losses, default=0.0), 0.0, 0.5)))
 
 
 def _shared(train: Series, val: Series) -> Series:
