@@ -2,9 +2,10 @@
 
     REAL_RUNS=folder python -m bench.curve_weights
 
-Prints the table for `traindx.analysis.courses.weights` and how well it does on repositories that
-were left out of the fit. A run counts by its most suspicious held-out loss. `soft` rows, on which
-readers differ, are left out of the fit and of the count.
+Prints the tables for `traindx.analysis.courses.weights` and how well they do on repositories that
+were left out of the fit. `OVERFITTING` tells overfitting from healthy runs by the most suspicious
+held-out loss of a run; `TROUBLE` tells runs in which readers found a fault from those in which they
+found none. `soft` rows, on which readers differ, are left out of the fit and of the count.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from numpy.typing import NDArray
 
 from bench.real_runs import FOLDS, Row, fold_of, read_all, read_rows, runs_folder
 from traindx import Run
+from traindx.analysis.courses.doubts import doubts
 from traindx.analysis.courses.held_out import pairs_of
+from traindx.analysis.courses.main_metrics import main_metrics
 
 PENALTY = 1.0  # on the squared weight of a figure of unit spread
 ROUNDS = 60  # of Newton's method, each damped by the penalty
@@ -30,15 +33,17 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """The figures of every held-out loss of a labelled run."""
+    """The figures of a labelled run: one row, or one for every held-out loss."""
 
     repository: str
     file: str
-    is_overfitting: bool
+    is_positive: bool
     figures: Floats
 
 
-def examples(rows: Sequence[Row], runs: Mapping[str, Run | str]) -> tuple[list[Example], list[str]]:
+def overfitting_examples(
+    rows: Sequence[Row], runs: Mapping[str, Run | str]
+) -> tuple[list[Example], list[str]]:
     """Return the labelled runs that have a held-out loss, and the names of its figures."""
     made, names = [], []
     for row in rows:
@@ -54,12 +59,28 @@ def examples(rows: Sequence[Row], runs: Mapping[str, Run | str]) -> tuple[list[E
     return made, names
 
 
+def trouble_examples(
+    rows: Sequence[Row], runs: Mapping[str, Run | str]
+) -> tuple[list[Example], list[str]]:
+    """Return the labelled runs that are judged by metrics, and the names of their figures."""
+    made, names = [], []
+    for row in rows:
+        run = runs[row.file]
+        if row.label == "soft" or isinstance(run, str) or run.failures or not main_metrics(run):
+            continue
+        figures = doubts(run)
+        names = list(figures)
+        table = np.array([[figures[n] for n in names]])
+        made.append(Example(row.repository, row.file, row.label == "yes", table))
+    return made, names
+
+
 def fit(given: Sequence[Example], names: Sequence[str]) -> Floats:
     """Return the constant and the weights of a logistic regression with a penalty."""
     weights = np.zeros(len(names) + 1)
     for _ in range(PASSES):
         chosen = np.array([e.figures[int(np.argmax(e.figures @ weights[1:]))] for e in given])
-        weights = _logistic(chosen, np.array([e.is_overfitting for e in given]), names)
+        weights = _logistic(chosen, np.array([e.is_positive for e in given]), names)
     return weights
 
 
@@ -115,23 +136,34 @@ def main() -> int:
         print("real runs: no folder with labels.csv; skipped")
         return 0
     rows = read_rows(folder)
-    given, names = examples(rows, read_all(rows))
+    runs = read_all(rows)
+    for title, (given, names) in {
+        "OVERFITTING": overfitting_examples(rows, runs),
+        "TROUBLE": trouble_examples(rows, runs),
+    }.items():
+        print_fit(title, given, names, fold_of(rows))
+    return 0
+
+
+def print_fit(
+    title: str, given: Sequence[Example], names: Sequence[str], fold: Mapping[str, int]
+) -> None:
+    """Print a table, and what it says of repositories that it was not fitted on."""
     weights = fit(given, names)
-    print("OVERFITTING: Mapping[str, float] = {")
+    print(f"{title}: Mapping[str, float] = {{")
     for name, weight in zip(["constant", *names], weights, strict=True):
         print(f'    "{name}": {weight:.2f},')
     print("}")
-    out = left_out(given, names, fold_of(rows))
-    for is_overfitting in (True, False):
-        own = [e for e in given if e.is_overfitting is is_overfitting]
+    out = left_out(given, names, fold)
+    for is_positive in (True, False):
+        own = [e for e in given if e.is_positive is is_positive]
         suspected = [e for e in own if out[e.file] > SUSPECTED]
-        kind = "overfitting" if is_overfitting else "other"
+        kind = "labelled so" if is_positive else "others"
         print(f"{kind}: {len(suspected)} of {len(own)} suspected, repositories left out")
     if "-v" in sys.argv:
         for e in sorted(given, key=lambda e: out[e.file]):
             own_fit = suspicion(e, weights)
-            print(f"{out[e.file]:.2f} {own_fit:.2f} {e.is_overfitting:d} {e.file[:90]}")
-    return 0
+            print(f"{out[e.file]:.2f} {own_fit:.2f} {e.is_positive:d} {e.file[:90]}")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from traindx import Diagnosis, Run, TraindxError, diagnose, open_run
 from traindx.analysis.courses import weights
 
 FOLDS = 10
+Table = Mapping[str, float]
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "real_runs"
 
 
@@ -121,13 +122,14 @@ def read_all(rows: Sequence[Row]) -> Mapping[str, Run | str]:
 
 
 @contextmanager
-def weighed_by(table: Mapping[str, float]) -> Iterator[None]:
+def weighed_by(overfitting: Table, trouble: Table) -> Iterator[None]:
     """Judge by these weights in place of those that are shipped."""
-    shipped, weights.OVERFITTING = weights.OVERFITTING, table
+    shipped = weights.OVERFITTING, weights.TROUBLE
+    weights.OVERFITTING, weights.TROUBLE = overfitting, trouble
     try:
         yield
     finally:
-        weights.OVERFITTING = shipped
+        weights.OVERFITTING, weights.TROUBLE = shipped
 
 
 def fold_of(rows: Sequence[Row]) -> Mapping[str, int]:
@@ -137,14 +139,17 @@ def fold_of(rows: Sequence[Row]) -> Mapping[str, int]:
 
 def left_out(rows: Sequence[Row], runs: Mapping[str, Run | str]) -> list[Answer]:
     """Judge every row by what is fitted without the repositories of its fold."""
-    from bench.curve_weights import examples, table_of  # it reads its rows by this module
+    from bench.curve_weights import overfitting_examples, table_of, trouble_examples
 
-    given, names = examples(rows, runs)
+    sources = [overfitting_examples(rows, runs), trouble_examples(rows, runs)]
     fold = fold_of(rows)
     answers: dict[str, Answer] = {}
     for part in range(FOLDS):
-        table = table_of([e for e in given if fold[e.repository] != part], names)
-        with weighed_by(table):
+        tables = [
+            table_of([e for e in given if fold[e.repository] != part], names)
+            for given, names in sources
+        ]
+        with weighed_by(tables[0], tables[1]):
             own = [r for r in rows if fold[r.repository] == part]
             answers |= {r.file: judge(r, runs[r.file]) for r in own}
     return [answers[r.file] for r in rows]

@@ -9,6 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx.analysis.courses.course import Course
+from traindx.analysis.courses.doubts import (
+    LIKELY,
+    doubts,
+    gravest,
+    probability_of_trouble,
+)
 from traindx.analysis.courses.main_metrics import (
     course_of_series,
     far_from_best,
@@ -77,6 +83,7 @@ def health_of(run: Run) -> Health:
     if not better and max(map(len, main_metrics(run)), default=FEW) < MANY:
         wanted.append(LOG_MORE)
     odd = [*_odd_metrics(run), *_odd_courses(run)]
+    odd += [] if odd or not better else _doubts(run)
     odd += [o for p in processes_of(run) for o in _odd_processes(p)]
     return Health(
         tuple(seen), tuple(dict.fromkeys(odd)), tuple(unseen), bool(better), tuple(wanted)
@@ -86,6 +93,16 @@ def health_of(run: Run) -> Health:
 def _ends_far(series: Series, course: Course) -> str:
     end, best = course.told(course.end), course.told(course.best)
     return f"{series.origin.name} ends at {end:.4g}, at its best it was {best:.4g}"
+
+
+def _doubts(run: Run) -> list[str]:
+    """Say what makes a fault likely although no rule names one."""
+    figures = doubts(run)
+    probability = probability_of_trouble(figures)
+    if probability <= LIKELY:
+        return []
+    often = f"readers found a fault in {100 * probability:.0f} % of runs with such curves"
+    return [f"{gravest(figures)}; {often}"]
 
 
 def _is_evaluated(run: Run) -> bool:

@@ -12,3 +12,12 @@ OVERFITTING: Mapping[str, float] = {
     "gap": 1.47,
     "score_loss": 6.96,
 }
+TROUBLE: Mapping[str, float] = {
+    "constant": -1.52,
+    "small_gain": 2.55,
+    "behind": 0.88,
+    "rise": 4.67,
+    "few_right": 3.07,
+    "training_from_best": 5.51,
+    "huge": 4.34,
+}
