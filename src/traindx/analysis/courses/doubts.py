@@ -50,8 +50,9 @@ def doubts(run: Run) -> Mapping[str, float]:
     pairs = [p for p in pairs_of(run) if not _is_at_the_floor(p.val_course)]
     behind = [_ratio(p.val_course.end, p.train_course.end) / 2 for p in pairs]
     rises = [_ratio(p.val_course.end, p.val_course.best) for p in pairs]
+    is_done = max(right, default=0.0) >= CERTAIN  # fine-tuning may begin where little is left
     return {
-        "small_gain": max(0.0, 1.0 - 4.0 * max(gains, default=0.25)),
+        "small_gain": 0.0 if is_done else max(0.0, 1.0 - 4.0 * max(gains, default=0.25)),
         "behind": min(1.0, max(behind, default=0.0)),
         "rise": min(1.0, max(rises, default=0.0)),
         "few_right": max(0.0, CERTAIN - max(right, default=CERTAIN)),
