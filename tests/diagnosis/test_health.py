@@ -65,3 +65,32 @@ def test_what_the_user_suffers_from_excludes_a_clean_bill() -> None:
     suffering = diagnose(replace(run, symptoms=("it is too slow",)))
     assert suffering.status is Status.INSUFFICIENT
     assert "What was seen" in suffering.summary
+
+
+def test_a_side_metric_earns_nothing_where_the_loss_stands_still() -> None:
+    parts = {"loss/train": FLAT, "loss/train/aux": FALLING, "time/step": FALLING}
+    assert not health_of(make_run(parts)).is_earned
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        logged(loss_train=FALLING, loss_val=np.linspace(1.0, 3.0, 40)),
+        logged(loss_train=FALLING, accuracy_val=np.zeros(20)),
+        logged(loss_train=FALLING, accuracy_val=np.append(np.linspace(0.2, 0.8, 10), [0.3] * 20)),
+        logged(loss_train=FALLING, accuracy_val=np.linspace(0.02, 0.11, 20)),
+    ],
+    ids=["validation worsens", "nothing right ever", "left its best", "hardly anything right"],
+)
+def test_no_clean_bill_where_held_out_data_say_otherwise(run: Run) -> None:
+    assert not health_of(run).is_earned
+
+
+def test_the_three_answers_differ() -> None:
+    healthy = diagnose(logged(loss_train=FALLING, loss_val=FALLING + 0.02))
+    little = diagnose(logged(loss_train=FALLING[:2]))
+    is_open = diagnose(logged(loss_train=FLAT))
+    assert healthy.status is Status.HEALTHY and "its best is" in healthy.summary
+    assert little.status is Status.INSUFFICIENT and "little could be judged" in little.summary
+    assert any("log" in q for q in little.questions)
+    assert is_open.status is Status.INSUFFICIENT and is_open.hypotheses

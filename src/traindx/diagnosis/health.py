@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from traindx.analysis.courses.course import Course
+from traindx.analysis.courses.doubts import (
+    LIKELY,
+    doubts,
+    gravest,
+    probability_of_trouble,
+)
+from traindx.analysis.courses.main_metrics import (
+    course_of_series,
+    far_from_best,
+    held_out_metrics,
+    main_metrics,
+)
+from traindx.analysis.courses.segments import bursts, lasting_step, period
 from traindx.analysis.curves import noise, rank_z
 from traindx.analysis.recordings.observations import processes_of
 from traindx.model.metric_names import HIGHER_IS_BETTER, LOWER_IS_BETTER, kind_of
 from traindx.model.recording import Process
-from traindx.model.run import Floats, Run, Series
+from traindx.model.run import NO_DESCENT, Floats, Run, Series
 
 FEW = 3  # points of a curve, below which nothing is seen
 SURE = 2.0  # deviations by which the end of a curve lies beyond its beginning
@@ -21,6 +36,18 @@ SHARES = frozenset(
 )
 PERCENT = 5.0  # up to here a score above 1 is too small for a percentage of anything learnt
 BOTTOMLESS = -1e4  # a likelihood of a batch gets there by a sum, a loss that has no minimum too
+RECOVERED = 0.2  # of the height of a burst that is left after it
+KEPT = 0.1  # of its size: a held-out metric that ends so near to its best
+FAR = 0.35  # of its size: a training loss that ends so far from its best …
+SURELY = 4.0  # … in noise levels …
+TURNED = 0.85  # … that it reached before this part of the run
+MANY = 6  # points, of which a course is judged
+LOG_LOSS = "log the training loss every few steps"
+LOG_HELD_OUT = "evaluate on held-out data every epoch, and log its loss and a score"
+LOG_QUALITY = (
+    "score samples every few epochs (FID, precision and recall): losses of players say little"
+)
+LOG_MORE = "pass a log with more points, from the first step to the last"
 UNLEARNT = "that the model learns (no loss or score improves beyond its noise)"
 HELD_OUT = ("/val", "/test", "/eval")
 
@@ -33,6 +60,7 @@ class Health:
     odd: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
     learns: bool = False
+    wanted: tuple[str, ...] = ()  # what to log, so that more can be seen
 
     @property
     def is_earned(self) -> bool:
@@ -43,25 +71,111 @@ class Health:
 def health_of(run: Run) -> Health:
     """Judge the health of a run in which no rule found a fault."""
     better = _best_improvement(run)
-    seen = [better] if better else []
+    seen = [better, *_recoveries(run)] if better else []
     unseen = [] if better else [UNLEARNT]
-    if any(part in name for name in run.series for part in HELD_OUT) or _evaluates(run):
-        seen.append("it is evaluated")
+    log_loss = LOG_QUALITY if run.has("loss/train/*") else LOG_LOSS
+    wanted = [] if better or main_metrics(run) else [log_loss]
+    if _is_evaluated(run) or _evaluates(run):
+        seen.append(_best_kept(run) or "it is evaluated")
     else:
         unseen.append("held-out data (no validation metric)")
-    odd = [*_odd_metrics(run), *(o for p in processes_of(run) for o in _odd_processes(p))]
-    return Health(tuple(seen), tuple(odd), tuple(unseen), bool(better))
+        wanted.append(LOG_HELD_OUT)
+    if not better and max(map(len, main_metrics(run)), default=FEW) < MANY:
+        wanted.append(LOG_MORE)
+    odd = [*_odd_metrics(run), *_odd_courses(run)]
+    odd += [] if odd or not better else _doubts(run)
+    odd += [o for p in processes_of(run) for o in _odd_processes(p)]
+    return Health(
+        tuple(seen), tuple(dict.fromkeys(odd)), tuple(unseen), bool(better), tuple(wanted)
+    )
+
+
+def _ends_far(series: Series, course: Course) -> str:
+    end, best = course.told(course.end), course.told(course.best)
+    return f"{series.origin.name} ends at {end:.4g}, at its best it was {best:.4g}"
+
+
+def _doubts(run: Run) -> list[str]:
+    """Say what makes a fault likely although no rule names one."""
+    figures = doubts(run)
+    probability = probability_of_trouble(figures)
+    if probability <= LIKELY:
+        return []
+    often = f"readers found a fault in {100 * probability:.0f} % of runs with such curves"
+    return [f"{gravest(figures)}; {often}"]
+
+
+def _is_evaluated(run: Run) -> bool:
+    measured = HIGHER_IS_BETTER | LOWER_IS_BETTER
+    return any(p in n for n in run.series for p in HELD_OUT if kind_of(n) in measured)
+
+
+def _odd_courses(run: Run) -> Iterator[str]:
+    """Say what metrics that count end where no healthy run leaves them."""
+    loss = run.objective()
+    for series in [loss.finite()] if loss is not None and len(loss.finite()) >= MANY else []:
+        course = course_of_series(series)
+        if period(series.values):
+            continue  # a schedule with restarts may end anywhere in its cycle
+        if (step := lasting_step(series.values)) is not None:
+            levels = f"{step[0]:.4g} to {step[1].level:.4g}"
+            at = series.when(int(step[1].start * len(series)))
+            yield f"{series.origin.name} steps up from {levels} at {at} and does not come back"
+        is_far = course.regret > FAR and course.sure_regret > SURELY and course.best_at < TURNED
+        if is_far and course.rises_after_best > 0:
+            yield _ends_far(series, course)
+    if (far := far_from_best(run)) is not None:
+        yield _ends_far(*far)
+    held_out = [s for s in held_out_metrics(run) if len(s) >= MANY]
+    courses = [course_of_series(s) for s in held_out]
+    if courses and all(c.gain < -NOTABLE and c.sure_gain < -SURELY for c in courses):
+        names = ", ".join(s.origin.name for s in held_out[:3])
+        yield f"{names} end worse than they began"
+    for series in held_out:
+        if kind_of(series.name) in SHARES and not bool(series.values.any()):
+            yield f"{series.origin.name} is 0 at all {len(series)} evaluations"
 
 
 def _best_improvement(run: Run) -> str:
-    """Say which metric improves most surely; empty where none does."""
-    found = [(s, change) for s in _judged(run) if (change := _improvement(s)) > 0]
+    """Say which of the metrics that count improves most surely; empty where none does."""
+    found = [(s, change) for s in _that_count(run) if (change := _improvement(s)) > 0]
     if not found:
         return ""
     series = max(found, key=lambda pair: pair[1])[0]
     first, last = _ends(series.values[np.isfinite(series.values)])
     levels = f"from {float(np.median(first)):.4g} to {float(np.median(last)):.4g}"
     return f"{series.origin.name} goes {levels}"
+
+
+def _recoveries(run: Run) -> list[str]:
+    """Say of what bursts of the loss the run has recovered."""
+    loss = run.objective()
+    found = [] if loss is None else bursts(loss.finite().values)
+    if not found or any(b.left > RECOVERED for b in found):
+        return []
+    count = f"{len(found)} bursts" if len(found) > 1 else "one burst"
+    return [f"it recovers from {count}"]
+
+
+def _that_count(run: Run) -> list[Series]:
+    """Return the metrics that a run is judged by, or else all that are meant to improve."""
+    main = main_metrics(run)
+    if main:
+        return main
+    named = [(s, {*re.split(r"[/_ ]+", s.name)}) for s in _judged(run)]
+    return [s for s, words in named if not words & NO_DESCENT]
+
+
+def _best_kept(run: Run) -> str:
+    """Say how near to its best a held-out metric ends."""
+    kept = [(course_of_series(s), s) for s in held_out_metrics(run) if len(s) > FEW]
+    if not kept:
+        return ""
+    course, series = min(kept, key=lambda pair: pair[0].regret)
+    if course.regret > KEPT:
+        return ""
+    told = f"{course.told(course.end):.4g}, its best is {course.told(course.best):.4g}"
+    return f"{series.origin.name} ends at {told}"
 
 
 def _judged(run: Run) -> Iterator[Series]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from traindx.diagnosis.health import health_of
 from traindx.diagnosis.hypotheses import is_refuted
 from traindx.model.findings import SHOWN_FROM, Diagnosis, Status
 from traindx.model.run import Run
@@ -24,6 +25,8 @@ def questions_of(draft: Diagnosis, status: Status, run: Run) -> list[str]:
             questions.setdefault(f"To decide on {hypothesis.cause}: {hypothesis.confirm_by}")
     if not run.has("loss") and not run.sources and not run.failures:
         questions.setdefault("Is there a console log, a metrics file, or the training script?")
+    if not questions and run.series:
+        questions |= dict.fromkeys(f"To judge more: {way}" for way in health_of(run).wanted)
     return list(questions)
 
 

@@ -62,7 +62,8 @@ def _unearned(health: Health, run: Run) -> str:
         return f"What you report shows no cause in these artifacts.{seen}"
     if not run.series and not run.sources and not run.failures:
         return "There is too little here to judge the run by."
-    return f"Nothing found, but little could be judged. Not seen: {'; '.join(health.unseen)}."
+    told = f"Nothing found, but little could be judged. Not seen: {'; '.join(health.unseen)}."
+    return f"{told} To judge more: {'; '.join(health.wanted)}." if health.wanted else told
 
 
 def _undecided(leads: Sequence[str]) -> str:

@@ -60,9 +60,22 @@ NEEDS: Mapping[str, Need] = {
     "loss/val*": Need(
         "the validation loss", "evaluate on held-out data every epoch and log its loss"
     ),
+    "loss/val*|rmse/val*|mse/val*|mae/val*|perplexity/val*": Need(
+        "the validation loss", "evaluate on held-out data every epoch and log its loss"
+    ),
+    "loss/val*|mse/val*|rmse/val*|mae/val*": Need(
+        "the validation loss", "evaluate on held-out data every epoch and log its loss"
+    ),
     "kl/*|loss/*/kl*": Need("the KL term", "log the KL term"),
     "perplexity/train": Need("the training perplexity", "log the training perplexity"),
     # scores
+    "*/val*|*/test*": Need("a held-out metric", "evaluate on held-out data and log its metrics"),
+    "accuracy/*|wer/*|cer/*": Need(
+        "the accuracy or an error rate", "log the accuracy, or the word or character error rate"
+    ),
+    "f1/*|accuracy/*/*|recall/*": Need(
+        "F1 or the score of each class", "log F1, or the recall of each class, beside the accuracy"
+    ),
     "*/val*": Need("a validation metric", "evaluate on held-out data and log its metrics"),
     "accuracy/*": Need("the accuracy", "log the accuracy"),
     "accuracy/train": Need("the training accuracy", "log the training accuracy"),
@@ -117,6 +130,13 @@ NEEDS: Mapping[str, Need] = {
     ),
     "other/*[Ee]xpert*": Need("the load of each expert", "log the load of each expert"),
     "reward/*": Need("the reward", "log the reward"),
+    "other/*explained_variance*": Need(
+        "the explained variance of the critic", "log the explained variance of the critic"
+    ),
+    "other/*clipped_ratio*|other/*response_length/clip_ratio*": Need(
+        "the share of completions that are cut off",
+        "log the share of completions that end at the length limit",
+    ),
     "other/reward_std": Need(
         "the spread of the rewards", "log the standard deviation of the rewards in each group"
     ),

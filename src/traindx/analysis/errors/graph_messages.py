@@ -51,6 +51,12 @@ LEAF_CHANGED_IN_PLACE: Table = (
 )
 LOSS_WITHOUT_GRAPH: Table = (
     Message(
+        r"cannot register a hook on a tensor that (?:doesn't|does not) require gradient",
+        "A hook is registered on a tensor that has no graph, so no gradient will ever pass it",
+        strong="detached-loss",
+        weak="no-grad-training frozen-parameters",
+    ),
+    Message(
         r"element (\d+) of (?:tensors|variables|variables tuple) does not require grad"
         r"|does not require grad and does not have a grad_fn"
         r"|Inference tensors cannot be saved for backward|called backward on a tensor "

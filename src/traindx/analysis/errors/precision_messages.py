@@ -96,8 +96,8 @@ DTYPES: Table = (
         shows="dtype-mismatch",
     ),
     Message(
-        r"\w+ and \w+ (?:must|to) have the same dtype,? but got:? (?P<got>[\w.]+) and "
-        r"(?P<wanted>[\w.]+)",
+        r"\w+ and \w+ (?:must|to) have the same dtype,? but got:? (?P<got>[\w.]+(?: int)?) "
+        r"(?:and|!=) (?P<wanted>[\w.]+(?: int)?)",
         _MEET,
         shows="dtype-mismatch",
     ),

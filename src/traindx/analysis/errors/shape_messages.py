@@ -291,6 +291,17 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.DOTALL)
 
 
+def _square(found: re.Match[str]) -> SizeError:
+    rows, columns = int(found[1]), int(found[2])
+    claim = f"A square matrix is wanted, and the matrices are {rows} by {columns}"
+    return SizeError("square", claim, rows, columns, hint="print the shape of what is passed")
+
+
+def _indices(found: re.Match[str]) -> SizeError:
+    claim = f"A tensor of {found[1]} dimensions is indexed with more than that"
+    return SizeError("indices", claim, int(found[1]), hint="print the shape before it is indexed")
+
+
 READINGS: tuple[tuple[re.Pattern[str], Reading], ...] = (
     (
         _compiled(
@@ -312,6 +323,13 @@ READINGS: tuple[tuple[re.Pattern[str], Reading], ...] = (
         ),
         _old_concat,
     ),
+    (
+        _compiled(
+            r"must be batches of square matrices, but they are (\d+) by (\d+)"
+        ),
+        _square,
+    ),
+    (_compiled(r"too many indices for tensor of dimension (\d+)"), _indices),
     (_compiled(r"shape '?\[([-\d, ]+)\]'? is invalid for input of size (\d+)"), _view),
     (
         _compiled(

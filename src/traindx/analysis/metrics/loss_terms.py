@@ -25,6 +25,11 @@ def is_task_term(series: Series) -> bool:
     return not words & REGULARISERS and len(series.finite()) >= TERM_POINTS
 
 
+def is_total(name: str) -> bool:
+    """Tell whether a name is that of a whole training loss, as it is logged once or again."""
+    return name.partition("@")[0] == "loss/train"
+
+
 def term_levels(series: Series) -> tuple[float, float]:
     """Return the level at which a term starts and the one at which it ends."""
     values = series.finite().values

@@ -15,6 +15,7 @@ REPEATS = 3  # evaluations in a row after the first of their kind
 # fewer digits repeat too where nothing moves; from the very first evaluation on, that is no plateau
 REPEATS_OF_FEW = {5: 8, 4: 10}
 FELL = 0.9  # of its first value: a training loss that was learnt before the weights stood still
+MOVED = 1e-3  # of its level: less is what single precision makes of no change
 SHARE = 0.3  # of all evaluations; a run that stops right after is only well trained
 STANDS = 0.8  # of the run
 LEARNT = 0.05  # of the first value; what was gained before the loss stood still
@@ -79,6 +80,12 @@ def _printed_digits(series: Series) -> int:
     """The significant digits, zeros at the end of what was printed among them."""
     printed = len(f"{abs(series.last):.{series.origin.decimals}f}".replace(".", "").lstrip("0"))
     return max(printed if series.origin.decimals else 0, digits_of(series))
+
+
+def has_learnt_before(series: Series, start: int) -> bool:
+    """Tell whether a loss moved before it stood still, by more than its digits resolve."""
+    first, level = float(series.values[0]), float(series.values[start])
+    return abs(first - level) > MOVED * abs(level)
 
 
 def has_loss_fallen(run: Run) -> bool:

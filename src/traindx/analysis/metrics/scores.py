@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from traindx.analysis.courses.course import course_of, is_counted
 from traindx.analysis.curves import curve, running_median, slope_z
 from traindx.model.run import Floats, Run, Series
 
@@ -22,6 +23,7 @@ LEVEL_PART = 0.4  # of the run that must be flat
 RISEN = 0.1  # of all examples: by so much more right answers, it learns
 TASK_LOST = 0.3  # of its best value
 TASK_GAINED = 0.3  # of its best value that another task gains meanwhile
+SURELY = 4.0  # noise levels that a score falls, for its task to be lost
 POINTS = 5
 SCORED_PHASES = ("train", "val", "test")
 RIGHT = 0.9  # of the answers; a loss of nothing leaves no mistakes
@@ -123,6 +125,19 @@ def forgotten_task(tasks: list[Series]) -> tuple[Series, int, Series] | None:
             if new is not old and gain > TASK_GAINED * float(new.values.max()):
                 return old, top, new
     return None
+
+
+def is_lost_for_sure(lost: Floats, tasks: Sequence[Series], few: int) -> bool:
+    """Tell whether the fall of a score is more than the noise of few examples, or of many parts."""
+    course = course_of(lost, higher_is_better=True)
+    fallen = sum(_is_fallen(task.values) for task in tasks)
+    is_common = len(tasks) <= few or 3 * fallen >= len(tasks)
+    return not is_counted(lost) and course.sure_regret > SURELY and is_common
+
+
+def _is_fallen(score: Floats) -> bool:
+    course = course_of(score, higher_is_better=True)
+    return course.end - course.best > TASK_LOST * abs(course.best)
 
 
 def is_often_wrong(run: Run) -> bool:

@@ -1,5 +1,6 @@
 import numpy as np
 
+from traindx.analysis.courses.rewards import certain_while_poor
 from traindx.analysis.metrics.policies import (
     GONE,
     entropy_gone_since,
@@ -7,8 +8,9 @@ from traindx.analysis.metrics.policies import (
     policy_entropy,
     policy_reward,
 )
-from traindx.examples import Floats, logged, make_run
-from traindx.registry import Findings, Run, Strength, cite, detector, finding
+from traindx.examples import Floats, join, logged, make_run
+from traindx.model.run import Series
+from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding
 
 
 @detector(
@@ -20,7 +22,8 @@ def check(run: Run) -> Findings:
     ## What it detects
     A policy entropy below a twentieth of its start in the first half of the run, and a reward that
     gains nothing after it; or, at any time, for the last third of a run whose reward ends no better
-    than it began.
+    than it began; or, for a tenth of the run anywhere, an entropy below a hundredth of the first
+    and a reward far below both its start and its best.
 
     ## Why it matters
     A policy without entropy tries nothing new: what it has not found by then it never will.
@@ -34,6 +37,10 @@ def check(run: Run) -> Findings:
     """
     entropy, reward = policy_entropy(run), policy_reward(run)
     if entropy is None or reward is None:
+        return
+    stretch = certain_while_poor(run)
+    if stretch is not None:
+        yield _poor(*stretch, reward)
         return
     start = float(np.median(entropy.values[: len(entropy) // 20 + 1])) if len(entropy) else 0.0
     gone = entropy_gone_since(entropy, start)
@@ -53,6 +60,17 @@ def check(run: Run) -> Findings:
     )
 
 
+def _poor(entropy: Series, first: int, last: int, reward: Series) -> Finding:
+    level = float(np.median(entropy.values[first : last + 1]))
+    best = float(reward.values.max())
+    return finding(
+        f"The policy chooses without entropy from {entropy.when(first)} on and earns little by it",
+        {"policy-entropy-collapse": Strength.STRONG},
+        cite(entropy, f"{entropy.origin.name} is about {level:.2g}", first, last, level=level),
+        cite(reward, f"{reward.origin.name} is {best:.4g} at its best", -1, best=best),
+    )
+
+
 def _run(entropy: Floats, reward: Floats) -> Run:
     return logged(entropy_train=entropy, reward_train=reward)
 
@@ -63,6 +81,10 @@ _LOW = 10.0 + _RNG.standard_normal(100)
 _RISING = np.linspace(10, 200, 100) + _RNG.standard_normal(100)
 
 FIRES = {
+    "for a while, and poor": _run(
+        join(np.full(8, 0.6), np.full(30, 1e-5), np.full(62, 0.02)),
+        join(np.full(10, 50.0), np.full(30, 25.0), np.full(60, 110.0)) + _RNG.standard_normal(100),
+    ),
     "early, with a poor reward": _run(_COLLAPSE, _LOW),
     "as a term of the loss, negated": make_run(
         {"loss/train/entropy": -_COLLAPSE, "reward/train": _LOW}

@@ -1,22 +1,38 @@
 import numpy as np
 
-from traindx.analysis.metrics.validation import Turned, turned_loss, validation_losses
+from traindx.analysis.courses.held_out import Pair, pairs_of
+from traindx.analysis.metrics.validation import (
+    Turned,
+    begins_anew,
+    metric_says,
+    turned_loss,
+    validation_losses,
+)
 from traindx.examples import decay, flat, join, logged
-from traindx.registry import Finding, Findings, Run, Strength, detector, finding, suggested
+from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding, suggested
 
+LISTED = 0.65  # of those who read such curves call it overfitting …
+LISTED_THOUGH_BETTER = 0.9  # … also where a score holds its best …
+OPEN = 0.35  # … and so many at least where it stays open what it is
 FROM_THE_START = suggested(
     moderate="overfitting distribution-shift",
     weak="preprocessing-mismatch validation-in-train-mode",
 )
+WORSENS = suggested(moderate="overfitting", weak="distribution-shift lr-too-high")
 
 
-@detector(needs=("loss/val*", "loss"), suggests=tuple(FROM_THE_START))
+@detector(
+    needs=("loss/val*|rmse/val*|mse/val*|mae/val*|perplexity/val*", "loss"),
+    suggests=(*FROM_THE_START, "lr-too-high"),
+)
 def check(run: Run) -> Findings:
     """The validation loss turns up while the training loss goes on falling.
 
     ## What it detects
     A validation loss that left its minimum by more than its own noise and history allow, while the
-    training loss still gains.
+    training loss still gains. Where noise hides that, the figures of both curves are weighed
+    together: how far they part after the minimum, how surely, how steadily and for how long, and
+    what the scores lose; the weights were fitted on real runs.
 
     ## Why it matters
     From the turn on the model learns the training set rather than the task. A rise after a minimum
@@ -36,8 +52,38 @@ def check(run: Run) -> Findings:
         return
     turns = [t for s in validation_losses(run) if (t := turned_loss(run, s)) is not None]
     found = [_judge(turned) for turned in turns]
+    found += [f for p in pairs_of(run) if (f := _weigh(run, p)) is not None]
     if found:
-        yield max(found, key=lambda f: (f.shows is not None, f.strength.rank))
+        yield max(found, key=lambda f: (f.shows is not None, _belief(f)))
+
+
+def _belief(found: Finding) -> int:
+    strength = found.suggests.get("overfitting")
+    return -1 if strength is None else strength.rank
+
+
+def _weigh(run: Run, pair: Pair) -> Finding | None:
+    """Judge a pair of curves by all their figures at once."""
+    probability = pair.probability()
+    holds, metric = metric_says(run, pair.val)
+    is_anew = begins_anew(pair.train, pair.val, pair.turn)
+    if is_anew or probability < OPEN or (holds == "better" and probability < LISTED):
+        return None
+    listed = LISTED_THOUGH_BETTER if holds == "better" else LISTED
+    val, best, end = pair.val, pair.val_course.best, pair.val_course.end
+    train = pair.train_course.level_at(pair.val_course.best_at), pair.train_course.end
+    rose = (
+        f"{val.origin.name} is lowest at {val.when(pair.turn)} ({best:.4g}) and ends at {end:.4g}"
+    )
+    fell = f"{pair.train.origin.name} goes from {train[0]:.4g} to {train[1]:.4g} meanwhile"
+    return finding(
+        f"The validation loss worsens after {val.when(pair.turn)}, while the training loss falls",
+        {**WORSENS, "overfitting": Strength.STRONG} if probability > listed else WORSENS,
+        cite(val, rose, pair.turn, -1, best=best, end=end, probability=probability),
+        cite(pair.train, fell, -1, at_turn=train[0], end=train[1]),
+        *metric,
+        strength=Strength.STRONG if probability > listed else Strength.MODERATE,
+    )
 
 
 def _judge(turned: Turned) -> Finding:

@@ -98,7 +98,8 @@ def _finding(run: Run, loss: Series, onset: int, before: Series, phase: str) -> 
         course = "while the training loss is logged as 0"
         suggests = {**_FILTERED, **({"fp16-overflow": Strength.STRONG} if half else {})}
     elif phase == "val":
-        never = Strength.MODERATE if len(before) else Strength.STRONG
+        is_known = len(loss) > 1 or run.has("loss/train*")
+        never = Strength.MODERATE if len(before) or not is_known else Strength.STRONG
         course, suggests = "in validation only", {"empty-validation": never}
         if has_scored(run):
             suggests = _SCORED

@@ -1,6 +1,10 @@
 import numpy as np
 
-from traindx.analysis.metrics.repeats import first_repeat, has_loss_fallen
+from traindx.analysis.metrics.repeats import (
+    first_repeat,
+    has_learnt_before,
+    has_loss_fallen,
+)
 from traindx.examples import decay, flat, join, logged
 from traindx.model.run import Series
 from traindx.registry import Finding, Findings, Run, cite, detector, finding, suggested
@@ -41,7 +45,8 @@ def check(run: Run) -> Findings:
         start = first_repeat(finite)
         if start is None:
             continue
-        yield _finding(finite, start, learnt_before=start >= 2 or has_loss_fallen(run))
+        has_moved = start >= 2 and has_learnt_before(finite, start)
+        yield _finding(finite, start, learnt_before=has_moved or has_loss_fallen(run))
         return
 
 
@@ -63,6 +68,10 @@ FIRES = {
         loss_val=join(decay(9, 0.14, 0.065), np.full(11, 0.06503114849)), axis="epoch"
     ),
     "never moved": logged(loss_val=np.full(10, 2.302585125), axis="epoch"),
+    "a huge loss that moves in its last digits only": logged(
+        loss_val=join(2.6880123e8 + 50.0 * np.arange(16)[::-1], np.full(21, 2.6880100e8)),
+        axis="epoch",
+    ),
     "five digits, in all evaluations": logged(loss_val=np.full(16, 0.85763), axis="epoch"),
     "the training loss fell before the first evaluation": logged(
         loss_train=join([0.689, 0.594], flat(14, 0.56, noise=0.005)), loss_val=np.full(16, 0.53102)

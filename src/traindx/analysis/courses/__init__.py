@@ -1,0 +1,1 @@
+"""How metrics go over a run, described without units: any scale, any spacing, any length."""
