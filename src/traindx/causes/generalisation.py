@@ -612,4 +612,43 @@ CAUSES = (
         ),
         confirm_by=(Ask("rerun each variant with at least five seeds and send the final metrics"),),
     ),
+    Cause(
+        name="insufficient-training",
+        title="Training stopped while it still improved",
+        what=(
+            "The run ended at its pace: the last evaluations gain as much as those before, the "
+            "learning rate is still high or has not even been warmed up. It is mistaken for a "
+            "model that is too small."
+        ),
+        severity=Severity.MEDIUM,
+        specialist=DEBUGGING,
+        remedies=(
+            Remedy(
+                change="Train for several times as many steps, with the schedule set to that number",
+                expected_effect="loss and metrics go on improving, and level off in the end",
+                verify="the last tenth of the run gains little of what the first gained",
+                if_it_fails="if it levels off early, the learning rate or the model limits it",
+            ),
+        ),
+        confirm_by=(Ask("train for three times as many steps"),),
+    ),
+    Cause(
+        name="excessive-regularisation",
+        title="Regularisation is so strong that training itself stays bad",
+        what=(
+            "Dropout, weight decay, label smoothing or augmentation hold the training loss up. "
+            "The loss of validation is as high or lower, and neither falls."
+        ),
+        severity=Severity.MEDIUM,
+        specialist=DEBUGGING,
+        remedies=(
+            Remedy(
+                change="Halve the strongest regulariser, or switch it off for a short run",
+                expected_effect="the training loss falls below where it stood",
+                verify="compare the training loss of both runs over the same steps",
+                if_it_fails="if it does not fall, the model or the learning rate limits it",
+            ),
+        ),
+        confirm_by=(Ask("a short run without dropout, decay, smoothing and augmentation"),),
+    ),
 )

@@ -29,7 +29,7 @@ CHUNK_BYTES = 256 << 10
 MARK = "TRAINDX_RECORDING"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Attempt:
     """A command that runs for a limited time, with its recording in `folder`."""
 
@@ -42,6 +42,7 @@ class Attempt:
     exit_code: int | None = None
     signal: int | None = None
     is_out_of_time: bool = False
+    is_abandoned: bool = False  # set from another thread: it ends at the next look
     first_step_s: float | None = None
     duration_s: float = 0.0
     _started_s: float = 0.0
@@ -97,7 +98,7 @@ class Attempt:
                 self._process.wait(min(TICK_S, max(0.0, deadline - time.monotonic())))
                 is_over = True
             except subprocess.TimeoutExpired:
-                is_over = self.is_out_of_time = time.monotonic() >= deadline
+                is_over = self.is_out_of_time = self.is_abandoned or time.monotonic() >= deadline
             with suppress(OSError):
                 following.look()
                 sources.keep(following.take_sources())

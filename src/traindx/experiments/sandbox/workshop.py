@@ -56,6 +56,7 @@ class Workshop:
         self._folder = Path()
         self._shadow: Shadow | None = None
         self._is_guard_checked = False
+        self._attempts: set[Attempt] = set()
 
     def __enter__(self) -> Workshop:
         commands.refuse(self.command, self.cwd)
@@ -93,12 +94,18 @@ class Workshop:
         try:
             attempt = self._prepare(shadow, sandbox, recording, change, seed, limits, hang_after_s)
             self._check_guard(attempt, sandbox)
+            self._attempts.add(attempt)
             attempt.run(limits.time_s)
             told = _told(sandbox.guard_log)
             _speak_of_originals(recording, str(sandbox.base))
         finally:
             _remove(sandbox.home)
         return _outcome(attempt, change, seed, told)
+
+    def abandon(self) -> None:
+        """End all reruns that go on in other threads."""
+        for attempt in list(self._attempts):
+            attempt.is_abandoned = True
 
     def _prepare(
         self,
