@@ -81,6 +81,21 @@ def verify_with(
     return verified
 
 
+def given_run(options: argparse.Namespace) -> Run:
+    """Read the run that the options name."""
+    from traindx import api
+
+    with shared.progress(options) as tell:
+        return api.open_run(
+            *options.paths,
+            context=options.context,
+            symptoms=options.symptom,
+            stdin=sys.stdin.buffer,
+            tell=tell,
+            max_time_s=options.max_time,
+        )
+
+
 def say(text: str) -> None:
     """Say one line on standard error."""
     print(f"traindx: {text}", file=sys.stderr, flush=True)

@@ -26,10 +26,10 @@ KEPT_BYTES = 64 << 20
 RATIO = 1.3  # between the steps of two looks
 MAX_TOLD = 20_000  # measurements of a rerun
 WRITE_RATIO = 1.5
-WINDOW = 50  # training losses that are told as one
-MARKED = 64  # examples of a batch by which it is known again
-MOST_MARKS = 4000
+MARKED = 16  # examples of a batch by which it is known again
+MOST_MARKS = 1000
 SHARED = 0.03  # of the examples of an evaluation; more are no chance
+LOOKED_UP = 256  # examples of an evaluation
 
 Key = tuple[Any, ...]
 
@@ -44,7 +44,6 @@ class Yardstick:
         self._kept_bytes = 0
         self._open: dict[Key, Measured] = {}
         self._waiting: list[LossCall] = []  # since the last backward pass, with a gradient
-        self._training = Measured()
         self._sources = TrainedData()
         self._trains_in_train_mode = False
         self._next_look = self._next_write = 1.0
@@ -77,12 +76,8 @@ class Yardstick:
         if not waiting:
             return
         self._sources.trains()
-        call = waiting[0]
-        self.rows += _rows(call)
-        found = measure(call.kind, call.given, call.target, is_share=call.is_share)
-        if found is not None:
-            self._training.add(*found)
-        self._keep(call)
+        self.rows += _rows(waiting[0])
+        self._keep(waiting[0])
 
     def _keep(self, call: LossCall) -> None:
         last = loss_calls.last
@@ -101,8 +96,6 @@ class Yardstick:
 
     def step_ends(self, optimizer: Any) -> None:
         """Look at the kept batches now and then."""
-        if moments.steps % WINDOW == 0:
-            self._close_training()
         if moments.steps >= self._next_look:
             self._next_look = max(moments.steps + 1.0, moments.steps * RATIO)
             self.look()
@@ -128,11 +121,6 @@ class Yardstick:
             self._tell(source, measured, is_trained_on=is_trained_on, kind=kind)
         self._open.clear()
 
-    def _close_training(self) -> None:
-        if self._training.count:
-            self._tell("training", self._training, is_trained_on=True, kind="")
-        self._training = Measured()
-
     def _tell(self, source: str, measured: Measured, *, is_trained_on: bool, kind: str) -> None:
         if len(self.told) < MAX_TOLD:
             about = {"source": source, "kind": kind, "is_trained_on": is_trained_on}
@@ -143,7 +131,6 @@ class Yardstick:
     def finish(self) -> None:
         """Close what is open and look a last time."""
         self._close()
-        self._close_training()
         self.look()
         self.write()
 
@@ -236,7 +223,7 @@ class TrainedData:
             return 0, False
         key = (given.data_ptr(), tuple(given.shape))
         if key not in self._known:
-            marks = _marks()
+            marks = _marks(LOOKED_UP)
             shared = sum(m in self._marks for m in marks)
             self._known[key] = shared > max(1, SHARED * len(marks))
         return hash(key), self._known[key]
@@ -248,12 +235,12 @@ class TrainedData:
         return data_loaders.current_data()
 
 
-def _marks() -> list[str]:
+def _marks(most: int = MARKED) -> list[str]:
     given = next((a for a in loss_calls.last.args if isinstance(a, torch.Tensor)), None)
     if given is None or given.ndim < 2:
         return []
-    stride = max(1, len(given) // MARKED)
-    return row_prints(given.detach()[::stride])
+    stride = max(1, len(given) // most)
+    return row_prints(given.detach()[::stride][:most])
 
 
 def apply(values: dict[str, Any], report: ChangeReport) -> None:

@@ -72,6 +72,7 @@ def probe_command(
     with Workshop(command, Path.cwd(), os.environ, tell) as workshop:
         for warning in workshop.warnings:
             warn(f"side effect not ruled out: {warning}")
+        workshop.warm_up()  # beside the first rerun, which starts as it always would
         spent = time.monotonic() - started
         pool = RerunPool(
             workshop,

@@ -119,7 +119,7 @@ class RerunPool:
 
     def _make(self, job: Job) -> Measurement:
         patient = max(SLOWER * job.expected_s * self.pace, job.expected_s + AT_LEAST_S)
-        limits = Limits(max(0.1, min(self.left_s, patient)), job.steps)
+        limits = Limits(max(0.1, min(self.left_s, patient)), job.steps, is_recorded=False)
         change = Change(
             job.change.says, (*job.change.interventions, YARDSTICK), job.change.patch
         )

@@ -22,6 +22,7 @@ from traindx.capture.launcher.recording_folder import write_about
 from traindx.capture.launcher.source_copies import Sources
 from traindx.capture.launcher.supervisor import FORMAT
 from traindx.errors import CannotRerun
+from traindx.experiments.sandbox.fork_server import ForkedProcess, ForkServer, script_of
 
 TICK_S = 0.1
 GRACE_S = 3.0  # between the request to end and the end
@@ -39,6 +40,7 @@ class Attempt:
     folder: Path
     shown_command: Sequence[str] = ()
     shown_cwd: Path = Path()
+    server: ForkServer | None = None  # a warm interpreter to fork from
     exit_code: int | None = None
     signal: int | None = None
     is_out_of_time: bool = False
@@ -46,7 +48,7 @@ class Attempt:
     first_step_s: float | None = None
     duration_s: float = 0.0
     _started_s: float = 0.0
-    _process: subprocess.Popen[bytes] | None = None
+    _process: subprocess.Popen[bytes] | ForkedProcess | None = None
     _about: dict[str, object] = field(default_factory=dict)
 
     def run(self, time_s: float) -> None:
@@ -66,7 +68,12 @@ class Attempt:
             log.close()
             self._conclude()
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> subprocess.Popen[bytes] | ForkedProcess:
+        script = script_of(self.command) if self.server is not None else None
+        if script is not None and self.server is not None:
+            forked = self.server.start(script, self.cwd, self.environ)
+            if forked is not None:
+                return forked
         try:
             return subprocess.Popen(
                 list(self.command),

@@ -19,6 +19,7 @@ from traindx.experiments.changes import Change, Limits, Rerun
 from traindx.experiments.interventions.guard.mirror import is_below
 from traindx.experiments.sandbox import commands, rerun_environment, sideeffects
 from traindx.experiments.sandbox.attempt import MARK, Attempt
+from traindx.experiments.sandbox.fork_server import ForkServer, is_possible, script_of
 from traindx.experiments.sandbox.commands import PYTHON
 from traindx.experiments.sandbox.project_folders import TEMPORARY, is_shared, roots_of, scripts_of
 from traindx.experiments.sandbox.rerun_environment import Sandbox
@@ -57,6 +58,7 @@ class Workshop:
         self._shadow: Shadow | None = None
         self._is_guard_checked = False
         self._attempts: set[Attempt] = set()
+        self._server: ForkServer | None = None
 
     def __enter__(self) -> Workshop:
         commands.refuse(self.command, self.cwd)
@@ -102,6 +104,13 @@ class Workshop:
             _remove(sandbox.home)
         return _outcome(attempt, change, seed, told)
 
+    def warm_up(self) -> None:
+        """Let an interpreter import torch, so that later reruns are forks of it."""
+        python = self._command(self._shadow, self._folder)[0] if self._shadow else ""
+        if self._server is None and is_possible() and script_of(self.command) and python:
+            with suppress(OSError):
+                self._server = ForkServer(python, self.environ, self._folder)
+
     def abandon(self) -> None:
         """End all reruns that go on in other threads."""
         for attempt in list(self._attempts):
@@ -133,6 +142,7 @@ class Workshop:
             folder=recording,
             shown_command=self.command,
             shown_cwd=self.cwd,
+            server=self._server,
         )
 
     def _check_guard(self, attempt: Attempt, sandbox: Sandbox) -> None:
@@ -178,6 +188,8 @@ class Workshop:
 
     def _clean_up(self) -> None:
         self._shadow = None
+        if self._server is not None:
+            self._server.close()
         if self._folder != Path():
             _remove(self._folder)
 
