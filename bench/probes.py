@@ -116,7 +116,9 @@ def _print(outcome: Outcome) -> None:
     mark = "✓" if is_right and not outcome.failed else "✗"
     name = outcome.program.folder.name
     first = f" · first {outcome.first}" if outcome.first else ""
-    print(f"{mark} {name:24s} {wanted:26s} {outcome.took_s:5.0f} s  {helpful}{first} {outcome.failed}")
+    print(
+        f"{mark} {name:24s} {wanted:26s} {outcome.took_s:5.0f} s  {helpful}{first} {outcome.failed}"
+    )
     sys.stdout.flush()
 
 

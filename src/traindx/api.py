@@ -37,10 +37,11 @@ if TYPE_CHECKING:
     from traindx.specialists.routing import Route
 
 __all__ = [
-    "ProbeRequest", "RunResult", "Surface", "VerifyRequest", "check", "check_causes", "check_command",
-    "check_run", "diagnose", "diagnose_run", "explain", "explain_name", "live_diagnosis",
-    "open_run", "plugin_files", "preflight", "print_diagnosis", "probe", "probe_run", "route", "run", "say_unfinished",
-    "scan", "suggest_names", "verify", "verify_run", "watch",
+    "ProbeRequest", "RunResult", "Surface", "VerifyRequest", "check", "check_causes",
+    "check_command", "check_run", "diagnose", "diagnose_run", "explain", "explain_name",
+    "live_diagnosis", "open_run", "plugin_files", "preflight", "print_diagnosis", "probe",
+    "probe_run", "route", "run", "say_unfinished", "scan", "suggest_names", "verify",
+    "verify_run", "watch",
 ]  # fmt: skip
 
 Path = str | os.PathLike[str]

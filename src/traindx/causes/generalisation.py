@@ -624,7 +624,7 @@ CAUSES = (
         specialist=DEBUGGING,
         remedies=(
             Remedy(
-                change="Train for several times as many steps, with the schedule set to that number",
+                change="Train for several times as many steps, and set the schedule to that number",
                 expected_effect="loss and metrics go on improving, and level off in the end",
                 verify="the last tenth of the run gains little of what the first gained",
                 if_it_fails="if it levels off early, the learning rate or the model limits it",

@@ -28,7 +28,21 @@ from traindx.cli import (
 )
 from traindx.errors import TraindxError
 
-COMMANDS = (diagnose, run, verify, probe, check, scan, inspect, explain, route, agent, mcp, skills, demo)
+COMMANDS = (
+    diagnose,
+    run,
+    verify,
+    probe,
+    check,
+    scan,
+    inspect,
+    explain,
+    route,
+    agent,
+    mcp,
+    skills,
+    demo,
+)
 MISUSE = 2
 INTERRUPTED = 130
 

@@ -1,4 +1,4 @@
-"""`traindx probe`: short reruns with one change each, for runs that learn, only worse than they could."""
+"""`traindx probe`: reruns with one change each, for runs that learn, only worse than they could."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 USAGE = "%(prog)s [OPTIONS] [RECORDING] -- COMMAND..."
 DESCRIPTION = """\
 Rerun the command on copies, each time with one change (learning rate, regularisation, clipping,
-batch size, initialisation, scaling, order, precision, modes, schedule, length), and say which change
-helps beyond noise, what that says about the cause, and where the run stands among simple baselines.
+batch size, initialisation, scaling, order, precision, modes, schedule, length), and say which
+change helps beyond noise, what that says about the cause, and where the run stands among simple
+baselines.
 No hypothesis is needed; nothing of yours is changed."""
 EXAMPLES = """examples:
   traindx probe -- python train.py
@@ -89,4 +90,3 @@ def _probed(run: Run | None, options: argparse.Namespace) -> ProbedRun:
     if found.is_interrupted:
         reruns.say("interrupted; this is what is known")
     return found
-

@@ -39,4 +39,3 @@ def call(options: argparse.Namespace) -> int:
     reruns.check_rerun(options, f"traindx verify{' RECORDING' if options.paths else ''}")
     run = reruns.given_run(options) if options.paths or options.context else None
     return reruns.deliver_verified(run, None, options)
-

@@ -31,7 +31,9 @@ def _table(probing: Probing) -> Markup:
     head = tag("tr", {}, *(tag("th", {"scope": "col"}, name) for name in probe_words.HEAD))
     rows = []
     for row in probe_words.rows_of(probing):
-        badge = tag("span", {"class": f"badge {_BADGE.get(row.effect, 'undecided')}"}, row.cells[-1])
+        badge = tag(
+            "span", {"class": f"badge {_BADGE.get(row.effect, 'undecided')}"}, row.cells[-1]
+        )
         cells = [tag("td", {}, cell) for cell in row.cells[:-1]]
         rows.append(tag("tr", {}, *cells, tag("td", {}, badge)))
     return tag("table", {}, tag("thead", {}, head), tag("tbody", {}, *rows))

@@ -92,7 +92,7 @@ def _binary(
 ) -> tuple[float, float, int]:
     if is_share:
         given = torch.logit(given.clamp(1e-6, 1 - 1e-6))
-    target = (target > 0.5).float()  # noqa: PLR2004 - a smoothed label is the label
+    target = (target > 0.5).float()
     losses = given.clamp_min(0) - given * target + torch.log1p((-given.abs()).exp())
     hits = ((given > 0) == (target > 0)).sum()
     return float(losses.mean()), float(hits), given.numel()

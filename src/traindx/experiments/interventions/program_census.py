@@ -244,9 +244,9 @@ def _spread(module: nn.Module) -> dict[str, Any] | None:
 def _moments(values: torch.Tensor) -> dict[str, Any]:
     """Return how the features of a batch lie: the extremes of their means and deviations."""
     rows = values.detach().double()
-    if rows.ndim > 2:  # noqa: PLR2004 - channels second
+    if rows.ndim > 2:
         rows = rows.movedim(1, -1).reshape(-1, rows.shape[1])
-    if rows.ndim < 2 or len(rows) < 2:  # noqa: PLR2004
+    if rows.ndim < 2 or len(rows) < 2:
         return {"mean": float(rows.abs().mean()), "most": 1.0, "least": 1.0, "size": 1}
     spread = rows.std(0)
     return {
@@ -287,7 +287,7 @@ def _watch_functions(census: Census, report: ChangeReport) -> None:
     @report.guard
     def dropped(given: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         share = kwargs.get("p", given[1] if len(given) > 1 else 0.5)
-        if kwargs.get("training", given[2] if len(given) > 2 else True):  # noqa: PLR2004
+        if kwargs.get("training", given[2] if len(given) > 2 else True):
             facts["dropout"] = max(facts["dropout"], float(share))
 
     @report.guard

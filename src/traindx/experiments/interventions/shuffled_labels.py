@@ -1,4 +1,4 @@
-"""Trains on the labels of each batch in random order: what is learnt then is no more than chance."""
+"""Trains on the labels of each batch in random order: what is learnt then is chance."""
 
 from __future__ import annotations
 

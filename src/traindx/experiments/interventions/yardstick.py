@@ -124,9 +124,7 @@ class Yardstick:
     def _tell(self, source: str, measured: Measured, *, is_trained_on: bool, kind: str) -> None:
         if len(self.told) < MAX_TOLD:
             about = {"source": source, "kind": kind, "is_trained_on": is_trained_on}
-            self.told.append(
-                {"step": moments.steps, "rows": self.rows, **about, **measured.told()}
-            )
+            self.told.append({"step": moments.steps, "rows": self.rows, **about, **measured.told()})
 
     def finish(self) -> None:
         """Close what is open and look a last time."""
@@ -181,9 +179,7 @@ def _looked_at(model: Any, args: Any, call: LossCall) -> Any:
     given = getattr(output, "logits", output)
     if not isinstance(given, torch.Tensor) or given.numel() != call.given.numel():
         return None
-    return measure(
-        call.kind, given.reshape(call.given.shape), call.target, is_share=call.is_share
-    )
+    return measure(call.kind, given.reshape(call.given.shape), call.target, is_share=call.is_share)
 
 
 def _copied(args: Any) -> Any:

@@ -116,4 +116,4 @@ if __name__ == "__main__":
     request = serve(own)
     become(request)
     arm(request["injected"])
-    exec(*program_of(request["argv"][0]))  # noqa: S102 - the user's program, as asked for
+    exec(*program_of(request["argv"][0]))

@@ -81,11 +81,16 @@ def summary_of_probes(probing: Probing, lead: Probe | None) -> str:
         return f"{_upper(lead.change)} helps beyond noise: {lead.metric} {_gain(lead)}."
     if not tried:
         return "No change could be tried."
-    open_ones = [p.change for p in probing.probes if p.effect is Effect.OPEN and "promising" in p.says]
+    open_ones = [
+        p.change for p in probing.probes if p.effect is Effect.OPEN and "promising" in p.says
+    ]
     if open_ones:
         return f"Promising, and not decided in the time there was: {', '.join(open_ones)}."
     level = f" ({probing.metric} {number(probing.level)})" if math.isfinite(probing.level) else ""
-    return f"None of {counted(tried, 'change')} helps beyond noise: it does about as well as they let it{level}."
+    return (
+        f"None of {counted(tried, 'change')} helps beyond noise: it does about as well as they let "
+        f"it{level}."
+    )
 
 
 def _upper(text: str) -> str:
@@ -121,7 +126,9 @@ def remarks_on_floors(metric: str, level: float, floors: Mapping[str, float]) ->
     remarks = []
     if sign * (level - constant) < AT_CONSTANT * span:
         said = f"it is at the level of a constant prediction ({number(constant)})"
-        remarks.append(f"{metric} ends at {number(level)}: {said}, so it has learnt next to nothing")
+        remarks.append(
+            f"{metric} ends at {number(level)}: {said}, so it has learnt next to nothing"
+        )
     for name, words in (("linear", "a linear model"), ("nearest_neighbour", "nearest neighbours")):
         reached = floors.get(name)
         if reached is not None and sign * (reached - level) > BEYOND * span:

@@ -123,7 +123,11 @@ def effect_of(
     gains = comparison.gains
     if max(gains) < 0 and -comparison.gain > noise:
         return Effect.HURTS, noise
-    if min(gains) > 0 and comparison.gain > noise and matters(comparison, beside_score=beside_score):
+    if (
+        min(gains) > 0
+        and comparison.gain > noise
+        and matters(comparison, beside_score=beside_score)
+    ):
         return (Effect.HELPS if number >= least_seeds else Effect.OPEN), noise
     return Effect.NONE, noise
 

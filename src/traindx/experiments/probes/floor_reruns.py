@@ -30,7 +30,9 @@ def floor_reruns(pool: RerunPool, halving: Halving, metric: str) -> Iterator[Flo
         jobs.append(Job(ONE_BATCH, 0, steps, halving.expected_s(part), "one_batch"))
     jobs.append(Job(SHUFFLED, 0, halving.steps, halving.expected_s(), "shuffled_labels"))
     for job, made in pool.see([j for j in jobs if pool.has_time_for(j.expected_s)]).items():
-        if made.has_failed or not any(made.rerun.applied.get(i.name) for i in job.change.interventions):
+        if made.has_failed or not any(
+            made.rerun.applied.get(i.name) for i in job.change.interventions
+        ):
             continue
         if job.key == "one_batch":
             yield from _one_batch(made.metrics.get(FITS), made.steps)

@@ -1,4 +1,4 @@
-"""Which changes are tried for how long: all of them briefly, the promising ones with fresh seeds."""
+"""Which change is tried for how long: all once, the promising ones with fresh seeds."""
 
 from __future__ import annotations
 
@@ -83,17 +83,11 @@ class Halving:
 
     def _screening(self) -> list[Job]:
         """Return the first look at each change: as long as there is time for, likely ones first."""
-        room = SCREEN_SHARE * self.pool.left_s * self.pool.workers
-        part = self._part(room)
-        jobs, spent = [], 0.0
+        part = self._part(SCREEN_SHARE * self.pool.left_s * self.pool.workers / self.pool.pace)
+        jobs = []
         for offer in self.offers:
-            own = 1.0 if offer.needs_end or (offer.needs_held_out and self._is_late(part)) else part
-            job = self._job(offer, 0, own)
-            spent += job.expected_s
-            if spent > room and jobs:
-                self.left_out.append((offer.change.says, NO_TIME))
-            else:
-                jobs.append(job)
+            is_whole = offer.needs_end or (offer.needs_held_out and self._is_late(part))
+            jobs.append(self._job(offer, 0, 1.0 if is_whole else part))
         self.enough_s = self._enough()
         self.announce(self._intention(jobs, part))
         return jobs
@@ -121,18 +115,19 @@ class Halving:
         return self.expected_s() + (whole + again) * self.pool.pace / self.pool.workers
 
     def _intention(self, jobs: Sequence[Job], part: float) -> str:
-        each = self.expected_s(part)
+        each = self.expected_s(part) * self.pool.pace
         told = f"{part:.0%} of the run" if part < 1.0 else "the whole run"
         beside = f", {self.pool.workers} beside each other" if self.pool.workers > 1 else ""
+        left = f"within {self.pool.left_s:.0f} s (--max-time)"
         return (
-            f"{len(jobs)} changes, one at a time, about {each:.0f} s each ({told}){beside}; then the "
-            f"promising ones with {self.seeds - 1} other seeds; within {self.pool.left_s:.0f} s "
-            "(--max-time)"
+            f"{len(jobs)} changes, one at a time, about {each:.0f} s each ({told}){beside}; then "
+            f"the promising ones with {self.seeds - 1} other seeds; {left}"
         )
 
     def _screen(self, jobs: Sequence[Job]) -> None:
-        for job, made in self.pool.see(jobs).items():
-            is_whole = job.steps == self.steps or self.steps is None and job.steps is None
+        keep_s = 2 * FRESH * self.expected_s()  # for the best of them, and the run as it is
+        for job, made in self.pool.see(jobs, keep_s).items():
+            is_whole = job.steps == self.steps or (self.steps is None and job.steps is None)
             self.screened[job.key] = (made, job.steps)
             if is_whole:
                 self.seen[job.key, 0] = made
@@ -145,11 +140,10 @@ class Halving:
         jobs = []
         for first, second in (("rate × 3", "rate × 10"), ("rate ÷ 3", "rate ÷ 10")):
             offer = self._offer(second)
-            comparisons = [self.first_look(k) for k in (first, second)]
-            if offer is None or offer.next_up <= 0 or any(c is None for c in comparisons):
+            near, far = self.first_look(first), self.first_look(second)
+            if offer is None or offer.next_up <= 0 or near is None or far is None:
                 continue
-            near, far = (merit(c) for c in comparisons if c is not None)
-            if far > near and far > 0 and self.facts.main is not None:
+            if is_promising(far) and merit(far) > merit(near) and self.facts.main is not None:
                 made = rate_offer(offer.next_up, self.facts.main)
                 self.offers.append(made)
                 jobs.append(self._job(made, 0, 1.0))
@@ -297,5 +291,3 @@ class Halving:
 
 def _family(offer: Offer) -> str:
     return offer.key.partition(" ")[0]
-
-

@@ -119,7 +119,9 @@ def rate_offer(factor: float, optimizer: OptimizerFacts) -> Offer:
     is_up = factor > 1
     name = f"× {factor:g}" if is_up else f"÷ {1 / factor:g}"
     peak = optimizer.most or optimizer.first
-    advice = f"{'Raise' if is_up else 'Reduce'} the learning rate from {peak:.3g} to {peak * factor:.3g}"
+    advice = (
+        f"{'Raise' if is_up else 'Reduce'} the learning rate from {peak:.3g} to {peak * factor:.3g}"
+    )
     return Offer(
         f"rate {name}",
         "lr-too-low" if is_up else "lr-too-high",
@@ -144,7 +146,8 @@ def _regularisers(facts: ProgramFacts) -> Iterator[Offer | tuple[str, str]]:
     if decay >= LEAST_DECAY:
         yield Offer(
             "decay", "weight-decay-too-high",
-            _change("no weight decay", "weight-decay", f"Set weight_decay from {decay:g} to 0", value=0),
+            _change("no weight decay", "weight-decay",
+                    f"Set weight_decay from {decay:g} to 0", value=0),
             rank=1, needs_held_out=True, is_likely=decay >= 0.05,
         )  # fmt: skip
     else:
@@ -178,7 +181,8 @@ def _settings(facts: ProgramFacts) -> Iterator[Offer | tuple[str, str]]:
         yield Offer(
             "schedule", "lr-schedule-misuse",
             _change("constant learning rate", "learning-rate",
-                    f"Keep the learning rate at {rate.most:.3g}, or let it fall later", constant=True),
+                    f"Keep the learning rate at {rate.most:.3g}, or let it fall later",
+                    constant=True),
             rank=1, needs_end=True, is_likely=rate.last < 0.1 * rate.most,
         )  # fmt: skip
     else:
@@ -192,8 +196,8 @@ def _settings(facts: ProgramFacts) -> Iterator[Offer | tuple[str, str]]:
         yield "train() and eval() at the right places", "they are, or no layer minds the mode"
     if facts.autocast:
         advice = "Train without autocast, or in bfloat16"
-        yield Offer("precision", "fp16-overflow", _change("no mixed precision", "full-precision", advice),
-                    rank=1)  # fmt: skip
+        made = _change("no mixed precision", "full-precision", advice)
+        yield Offer("precision", "fp16-overflow", made, rank=1)
     if facts.half_weights:
         advice = "Keep the weights in float32 and use autocast"
         says = "updates in single precision"
@@ -237,7 +241,8 @@ def _initialisation(facts: ProgramFacts) -> Iterator[Offer | tuple[str, str]]:
         yield says, "their spread is the usual one"
         return
     worst = max(odd, key=lambda x: abs(x["ratio"] - 1))
-    advice = f"Leave the initialisation to PyTorch ({worst['type']} has {worst['ratio']:.2g} times its spread)"
+    spread = f"{worst['type']} has {worst['ratio']:.2g} times its spread"
+    advice = f"Leave the initialisation to PyTorch ({spread})"
     yield Offer("initialisation", "bad-initialisation", _change(says, "initialisation", advice),
                 rank=1, is_likely=True)  # fmt: skip
 
@@ -300,7 +305,9 @@ def _batches(
         rate = Intervention("learning-rate", {"factor": factor**0.5 if is_free else factor})
         advice = f"Use batches of {round(facts.rows * factor)}, with the learning rate scaled"
         if facts.loaders:
-            made = Change(says, (Intervention("batch-size", {"factor": factor}), rate), remedy=advice)
+            made = Change(
+                says, (Intervention("batch-size", {"factor": factor}), rate), remedy=advice
+            )
             yield Offer(f"batch {factor:g}", cause, made, rank=6, length=1 / factor)
             continue
         found = other_batches(sources, factor, command)
@@ -330,7 +337,9 @@ def _lengths(
                 needs_end=True, length=LONGER, cost=LONGER)  # fmt: skip
 
 
-def _widths(sources: Sequence[SourceText], command: Sequence[str]) -> Iterator[Offer | tuple[str, str]]:
+def _widths(
+    sources: Sequence[SourceText], command: Sequence[str]
+) -> Iterator[Offer | tuple[str, str]]:
     says = f"hidden layers {WIDER} times as wide"
     found = wider(sources, WIDER, command)
     if found is None:

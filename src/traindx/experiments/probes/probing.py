@@ -38,6 +38,7 @@ from traindx.readers.opening import open_paths
 
 FIRST_SHARE = 0.3  # of the time, for the run as it is
 DIAGNOSIS_SHARE = 0.1  # of the time that is left then
+FORKED = 0.5  # of the time of a process that imports torch itself and is recorded, at first
 STILL = 0.02  # of its level, by which a metric has to improve over its last part
 FEW = 4  # points of a curve
 
@@ -78,6 +79,7 @@ def probe_command(
             workshop,
             request.max_time_s - spent,
             workers=cores_for(os.environ),
+            pace=FORKED if workshop.is_warm else 1.0,
             tell=tell,
         )
         found = _Probing(tuple(command), run, request, pool, announce).go()

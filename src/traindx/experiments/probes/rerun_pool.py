@@ -59,6 +59,7 @@ class RerunPool:
         max_time_s: float,
         *,
         workers: int = 1,
+        pace: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -68,7 +69,7 @@ class RerunPool:
         self._tell = tell
         self.workers = workers
         self.done = 0
-        self.pace = 1.0  # how long reruns take against what was expected of them
+        self.pace = pace  # how long reruns take against what was expected of them
 
     @property
     def left_s(self) -> float:
@@ -81,8 +82,11 @@ class RerunPool:
         limits = Limits(min(time_s, self.left_s), steps)
         return measured(self._workshop.rerun(change, 0, limits))
 
-    def see(self, jobs: Sequence[Job]) -> dict[Job, Measurement]:
-        """Return what came of the jobs; those that there was no time for are missing."""
+    def see(self, jobs: Sequence[Job], keep_s: float = 0.0) -> dict[Job, Measurement]:
+        """Return what came of the jobs; those that there was no time for are missing.
+
+        `keep_s` is how much time, as expected, is kept for what comes after them.
+        """
         found: dict[Job, Measurement] = {}
         waiting = list(jobs)
         pool = ThreadPoolExecutor(self.workers, thread_name_prefix="traindx-probe")
@@ -91,7 +95,7 @@ class RerunPool:
             while waiting or running:
                 while waiting and len(running) < self.workers:
                     job = waiting.pop(0)
-                    if self.has_time_for(job.expected_s):
+                    if self.has_time_for(job.expected_s + keep_s / self.workers):
                         self._tell(f"{job.change.says}, seed {job.seed}")
                         running[pool.submit(self._make, job)] = job
                 ready, _ = wait(running, LOOK_S, FIRST_COMPLETED)
@@ -114,13 +118,11 @@ class RerunPool:
         self.done += 1
         if job.expected_s > 0 and not made.has_failed:
             pace = made.rerun.duration_s / job.expected_s
-            self.pace = 0.7 * self.pace + 0.3 * min(max(pace, 0.3), 4.0)
+            self.pace = 0.6 * self.pace + 0.4 * min(max(pace, 0.1), 4.0)
         return made
 
     def _make(self, job: Job) -> Measurement:
         patient = max(SLOWER * job.expected_s * self.pace, job.expected_s + AT_LEAST_S)
         limits = Limits(max(0.1, min(self.left_s, patient)), job.steps, is_recorded=False)
-        change = Change(
-            job.change.says, (*job.change.interventions, YARDSTICK), job.change.patch
-        )
+        change = Change(job.change.says, (*job.change.interventions, YARDSTICK), job.change.patch)
         return measured(self._workshop.rerun(change, job.seed, limits))

@@ -118,7 +118,9 @@ def _bound_of_training(source: SourceText) -> ast.expr | None:
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Call):
             for keyword in node.keywords:
-                if keyword.arg in TRAINER_LENGTHS and _called(node).endswith(("Trainer", "Arguments")):
+                if keyword.arg in TRAINER_LENGTHS and _called(node).endswith(
+                    ("Trainer", "Arguments")
+                ):
                     return keyword.value
     return None
 
@@ -195,7 +197,9 @@ def _name_of(node: ast.expr) -> str:
 
 def _is_given(name: str, given: Sequence[str]) -> bool:
     option = name.replace("_", "-")
-    return any(w.lstrip("-").partition("=")[0].replace("_", "-") == option for w in given if w[:1] == "-")
+    return any(
+        w.lstrip("-").partition("=")[0].replace("_", "-") == option for w in given if w[:1] == "-"
+    )
 
 
 def _written(source: SourceText, name: str) -> Iterator[_Found]:
@@ -211,7 +215,9 @@ def _pairs(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     if isinstance(node, ast.Assign):
         for target in node.targets:
             if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-                yield from ((_name_of(t), v) for t, v in zip(target.elts, node.value.elts, strict=False))
+                yield from (
+                    (_name_of(t), v) for t, v in zip(target.elts, node.value.elts, strict=False)
+                )
             else:
                 yield _name_of(target), node.value
     elif isinstance(node, ast.AnnAssign) and node.value is not None:
@@ -284,9 +290,7 @@ def other_batches(
     return None
 
 
-def wider(
-    sources: Sequence[SourceText], factor: int, given: Sequence[str]
-) -> NumberPatch | None:
+def wider(sources: Sequence[SourceText], factor: int, given: Sequence[str]) -> NumberPatch | None:
     """Return a diff that makes small hidden layers several times as wide."""
     for source in sources:
         found = [f for f in _named(source, WIDTHS) if not _is_given(f.name, given)]
@@ -305,7 +309,11 @@ def _named(source: SourceText, names: re.Pattern[str]) -> list[_Found]:
         if isinstance(node, ast.Call) and _called(node) != "add_argument":
             continue  # the argument of a call is no definition
         for name, value in _pairs(node):
-            if names.fullmatch(name) and isinstance(value, ast.Constant) and type(value.value) is int:
+            if (
+                names.fullmatch(name)
+                and isinstance(value, ast.Constant)
+                and type(value.value) is int
+            ):
                 found.append(_Found(source, value, name))
     return found
 

@@ -19,8 +19,8 @@ from traindx.experiments.changes import Change, Limits, Rerun
 from traindx.experiments.interventions.guard.mirror import is_below
 from traindx.experiments.sandbox import commands, rerun_environment, sideeffects
 from traindx.experiments.sandbox.attempt import MARK, Attempt
-from traindx.experiments.sandbox.fork_server import ForkServer, is_possible, script_of
 from traindx.experiments.sandbox.commands import PYTHON
+from traindx.experiments.sandbox.fork_server import ForkServer, is_possible, script_of
 from traindx.experiments.sandbox.project_folders import TEMPORARY, is_shared, roots_of, scripts_of
 from traindx.experiments.sandbox.rerun_environment import Sandbox
 from traindx.experiments.sandbox.shadow import Shadow, apply_patch
@@ -103,6 +103,11 @@ class Workshop:
         finally:
             _remove(sandbox.home)
         return _outcome(attempt, change, seed, told)
+
+    @property
+    def is_warm(self) -> bool:
+        """Tell whether later reruns are forks."""
+        return self._server is not None
 
     def warm_up(self) -> None:
         """Let an interpreter import torch, so that later reruns are forks of it."""
