@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -39,7 +40,7 @@ def read_examples(folder: Path) -> ExampleSet | None:
                 continue
             with np.load(path, allow_pickle=False) as kept:
                 arrays = {name: np.asarray(kept[name], dtype=np.float64) for name in kept.files}
-        except (OSError, ValueError, KeyError, EOFError):
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile):
             continue
         found = _set_of(arrays)
         if found is not None:
