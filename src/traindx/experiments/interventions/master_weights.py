@@ -5,7 +5,6 @@ The model goes on computing in half precision; what is tested is whether small u
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import torch
@@ -18,7 +17,7 @@ HALF = (torch.float16, torch.bfloat16)
 
 def apply(values: dict[str, Any], report: ChangeReport) -> None:
     """Take each step on the copies, and round them afterwards."""
-    masters: weakref.WeakKeyDictionary[torch.Tensor, torch.Tensor] = weakref.WeakKeyDictionary()
+    masters: dict[int, torch.Tensor] = {}  # by parameter; optimizers keep those alive
     taken: list[tuple[torch.Tensor, torch.dtype, torch.Tensor]] = []
 
     def widen(optimizer: torch.optim.Optimizer) -> None:
@@ -27,9 +26,9 @@ def apply(values: dict[str, Any], report: ChangeReport) -> None:
             gradient, kind = parameter.grad, parameter.dtype
             if kind not in HALF or gradient is None or gradient.is_sparse:
                 continue
-            master = masters.get(parameter)
+            master = masters.get(id(parameter))
             if master is None or not torch.equal(master.to(kind), parameter.detach()):
-                master = masters[parameter] = parameter.detach().float()  # set by the program
+                master = masters[id(parameter)] = parameter.detach().float()  # set by the program
             parameter.grad = None
             parameter.data = master
             parameter.grad = gradient.float()
@@ -39,7 +38,7 @@ def apply(values: dict[str, Any], report: ChangeReport) -> None:
 
     def round_off(optimizer: torch.optim.Optimizer) -> None:
         for parameter, kind, gradient in taken:
-            masters[parameter] = parameter.data
+            masters[id(parameter)] = parameter.data
             parameter.grad = None
             parameter.data = parameter.data.to(kind)
             parameter.grad = gradient

@@ -158,8 +158,11 @@ def _series(
 
 def _printed(folder: Path) -> Iterator[Points]:
     """Return the held-out metrics that a program prints, where one can see which way is better."""
+    logs = [os.fspath(p) for p in sorted(folder.glob("output*.log"))]
+    if not logs:
+        return
     try:
-        run = open_paths([os.fspath(p) for p in sorted(folder.glob("output*.log"))])
+        run = open_paths(logs)
     except TraindxError:
         return
     yield from printed_metrics(run)

@@ -38,7 +38,7 @@ def read_examples(folder: Path) -> ExampleSet | None:
         try:
             if path.stat().st_size > MOST_BYTES:
                 continue
-            with np.load(path, allow_pickle=False) as kept:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
                 arrays = {name: np.asarray(kept[name], dtype=np.float64) for name in kept.files}
         except (OSError, ValueError, KeyError, EOFError, BadZipFile):
             continue

@@ -175,7 +175,8 @@ def _number_behind(
         is_number = type(bound.value) is int
         return _Found(own, bound, "the loop") if own is not None and is_number else None
     if isinstance(bound, ast.BinOp):  # start + epochs
-        parts = (_number_behind(p, sources, given) for p in (bound.right, bound.left))
+        named = (p for p in (bound.left, bound.right) if not isinstance(p, ast.Constant))
+        parts = (_number_behind(p, sources, given) for p in named)
         return next((p for p in parts if p is not None), None)
     if not name or _is_given(name, given):
         return None
