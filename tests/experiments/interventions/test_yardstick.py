@@ -196,3 +196,26 @@ print(json.dumps(steps))
 def test_a_rate_without_its_schedule_stays_where_it_began(tmp_path: Path) -> None:
     outcome = change(tmp_path, SCHEDULE, [("learning-rate", {"constant": True})])
     assert json.dumps(outcome.told) == json.dumps([0.1] * 5)
+
+
+RECORDED = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+x = torch.randn(300, 4); y = 5000 + 80 * x[:, 0]
+model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+nn.init.constant_(model[2].bias, 5000.0)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+for step in range(60):
+    loss = ((model(x[:200]).squeeze(-1) - y[:200]) ** 2).mean()
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+with torch.no_grad():
+    out = model(x[200:]).squeeze(-1)
+    print((out == out.round()).float().mean().item(), ((out - y[200:]) ** 2).mean().item())
+"""
+
+
+def test_comparisons_that_are_no_prediction_are_no_score(tmp_path: Path) -> None:
+    found = measured(rerun_of(change(tmp_path, RECORDED, MEASURE)))
+    assert main_metric(found) == "mse/val"
+    assert "accuracy/val" not in found.metrics

@@ -37,12 +37,25 @@ def merit_of(probe: Probe) -> float:
 
 
 def findings_of(probing: Probing, lead: Probe | None) -> list[Finding]:
-    """Return each helpful change as a finding: the leading one shows its cause, others suggest."""
-    made = []
-    for probe in probing.probes:
-        if probe.helps:
-            made.append(_finding(probe, is_lead=probe is lead))
-    return made
+    """Return each helpful change as a finding: the leading one shows its cause, others suggest.
+
+    Where none helps, and a model that is fitted in a moment does better, that is to be explained.
+    """
+    made = [_finding(p, is_lead=p is lead) for p in probing.probes if p.helps]
+    better = remarks_on_floors(probing.metric, probing.level, probing.floors)
+    return made or [_unexplained(remark, probing) for remark in better[:1]]
+
+
+def _unexplained(remark: str, probing: Probing) -> Finding:
+    values = {n: v for n, v in probing.floors.items() if math.isfinite(v)}
+    return Finding(
+        _upper(remark),
+        Strength.MODERATE,
+        (Evidence(remark, "probe: floors", probing.metric, values=values),),
+        suggests={"insufficient-capacity": Strength.WEAK, "lr-too-low": Strength.WEAK},
+        is_symptom=True,
+        detector=PROBE,
+    )
 
 
 def _finding(probe: Probe, *, is_lead: bool) -> Finding:
@@ -86,6 +99,8 @@ def summary_of_probes(probing: Probing, lead: Probe | None) -> str:
     ]
     if open_ones:
         return f"Promising, and not decided in the time there was: {', '.join(open_ones)}."
+    if remarks_on_floors(probing.metric, probing.level, probing.floors):
+        return f"None of {counted(tried, 'change')} helps beyond noise."
     level = f" ({probing.metric} {number(probing.level)})" if math.isfinite(probing.level) else ""
     return (
         f"None of {counted(tried, 'change')} helps beyond noise: it does about as well as they let "

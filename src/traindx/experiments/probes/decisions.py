@@ -121,6 +121,8 @@ def effect_of(
     if not number:
         return Effect.OPEN, math.nan
     gains = comparison.gains
+    if number < least_seeds and noise <= 0:
+        return Effect.OPEN if is_promising(comparison) else Effect.NONE, math.nan
     if max(gains) < 0 and -comparison.gain > noise:
         return Effect.HURTS, noise
     if (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -269,6 +271,12 @@ class Halving:
             return [self.yardsticks.main]
         return [n for n in (self.yardsticks.main, self.yardsticks.other) if n]
 
+    def _noise_between_seeds(self, name: str) -> float:
+        """Return how far the run as it is differs between seeds, where nothing was repeated."""
+        points = [m.metrics.get(name) for (key, _), m in self.seen.items() if key == CONTROL]
+        levels = [p.level for p in points if p is not None and math.isfinite(p.level)]
+        return statistics.stdev(levels) if len(levels) > 1 else 0.0
+
     def _judged(self, offer: Offer, name: str, repeated: Sequence[Offer]) -> Probe | None:
         is_short = (offer.key, 0) not in self.seen and not self._seeds_of(offer)
         found = self.first_look(offer.key) if is_short else self.compared(offer, name)
@@ -276,17 +284,27 @@ class Halving:
             return None
         others = [c for o in repeated if (c := self.compared(o, name)) is not None]
         is_beside = name == self.yardsticks.other
-        effect, noise = effect_of(found, pooled_noise(others), beside_score=is_beside)
+        pooled = pooled_noise(others) or self._noise_between_seeds(name)
+        effect, noise = effect_of(found, pooled, beside_score=is_beside)
         says = ""
         if name == FITS and offer.needs_held_out:
             effect, says = Effect.OPEN, "no held-out metric tells whether it generalises better"
         elif effect is Effect.OPEN:
-            says = "promising with one seed; no time was left for others"
+            says = self._why_open(offer)
         steps = self.screened[offer.key][0].steps if offer.key in self.screened else 0
         return Probe(
             offer.change.says, offer.cause, name, found.mean_before, found.mean_after, noise,
             effect, len(found.seeds), steps, says, offer.change.remedy, offer.change.patch,
         )  # fmt: skip
+
+
+    def _why_open(self, offer: Offer) -> str:
+        """Say why a change that looked well with one seed was not repeated."""
+        repeated = [o for o in self.offers if len(self._seeds_of(o)) > 1]
+        same = next((o for o in repeated if o is not offer and _family(o) == _family(offer)), None)
+        if same is not None:
+            return f"not repeated: {same.change.says} went further"
+        return "promising with one seed; no time was left for others"
 
 
 def _family(offer: Offer) -> str:

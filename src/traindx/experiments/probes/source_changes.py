@@ -295,7 +295,7 @@ def wider(sources: Sequence[SourceText], factor: int, given: Sequence[str]) -> N
     """Return a diff that makes small hidden layers several times as wide."""
     for source in sources:
         found = [f for f in _named(source, WIDTHS) if not _is_given(f.name, given)]
-        small = [f for f in found if 1 < _int(f.node) <= SMALL]
+        small = [f for f in found if 0 < _int(f.node) <= SMALL]
         if len(small) == 1:
             return _scaled(small[0], factor)
         edits = _hidden_literals(source, factor)
