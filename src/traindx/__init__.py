@@ -5,7 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False  # means what typing's own means, without the cost of importing it
 
 if TYPE_CHECKING:
-    from traindx.api import diagnose, explain, open_run, route, run, verify, watch
+    from traindx.api import diagnose, explain, open_run, probe, route, run, verify, watch
     from traindx.errors import TraindxError
     from traindx.model.findings import Diagnosis, Evidence, Experiment, Finding, Hypothesis
     from traindx.model.run import Run, Series
@@ -25,6 +25,7 @@ __all__ = [
     "diagnose",
     "explain",
     "open_run",
+    "probe",
     "route",
     "run",
     "verify",
@@ -35,6 +36,7 @@ _HOME = {
     "diagnose": "traindx.api",
     "explain": "traindx.api",
     "open_run": "traindx.api",
+    "probe": "traindx.api",
     "route": "traindx.api",
     "run": "traindx.api",
     "verify": "traindx.api",

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import IO
 
 from traindx.errors import TraindxError, UnknownName, UsageError
+from traindx.experiments.probes.request import ProbeRequest
 from traindx.experiments.verification.request import VerifyRequest
 from traindx.readers.deadline import Deadline, until
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from traindx.capture.launcher.supervisor import CommandOutcome
     from traindx.capture.launcher.voice import Voice
     from traindx.capture.watch import Watch
+    from traindx.experiments.probes.probing import ProbedRun
     from traindx.experiments.verification.verification import Verification
     from traindx.fleet.grouping import Scan
     from traindx.model.findings import Diagnosis
@@ -35,10 +37,11 @@ if TYPE_CHECKING:
     from traindx.specialists.routing import Route
 
 __all__ = [
-    "RunResult", "Surface", "VerifyRequest", "check", "check_causes", "check_command",
-    "check_run", "diagnose", "diagnose_run", "explain", "explain_name", "live_diagnosis",
-    "open_run", "plugin_files", "preflight", "print_diagnosis", "route", "run", "say_unfinished",
-    "scan", "suggest_names", "verify", "verify_run", "watch",
+    "ProbeRequest", "RunResult", "Surface", "VerifyRequest", "check", "check_causes",
+    "check_command", "check_run", "diagnose", "diagnose_run", "explain", "explain_name",
+    "live_diagnosis", "open_run", "plugin_files", "preflight", "print_diagnosis", "probe",
+    "probe_run", "route", "run", "say_unfinished", "scan", "suggest_names", "verify",
+    "verify_run", "watch",
 ]  # fmt: skip
 
 Path = str | os.PathLike[str]
@@ -404,6 +407,57 @@ def verify_run(
         raise UsageError("no command to rerun. Try: python train.py")
     found = verify_command(
         command, run, diagnosis, request, tell=tell, warn=warn, announce=announce
+    )
+    return replace(found, diagnosis=notebook.remember(found.diagnosis, found.run))
+
+
+def probe(
+    command: str | Sequence[str],
+    run: Run | Path | None = None,
+    *more: Path,
+    symptoms: Sequence[str] = (),
+    max_time_s: float = 300.0,
+    max_steps: int | None = None,
+    seeds: int | None = None,
+) -> Diagnosis:
+    """Find the change that helps a run that learns, only worse than it could.
+
+    The command is rerun on copies with one change each. What came of it is in `probing` of the
+    diagnosis: the changes, the floors, and what was left out.
+    """
+    import warnings
+
+    from traindx.model.run import Run
+
+    if run is not None and not isinstance(run, Run):
+        run = open_run(run, *more, symptoms=symptoms)
+    found = probe_run(
+        _words_of(command),
+        run,
+        request=ProbeRequest(tuple(symptoms), max_time_s, max_steps, seeds),
+        warn=lambda text: warnings.warn(text, stacklevel=5),
+    )
+    return found.diagnosis
+
+
+def probe_run(
+    command: Sequence[str],
+    run: Run | None = None,
+    *,
+    request: ProbeRequest | None = None,
+    tell: Tell = _nothing,
+    warn: Tell = _nothing,
+    announce: Tell = _nothing,
+) -> ProbedRun:
+    """Probe as `probe` does, and return the run together with the diagnosis."""
+    from traindx.experiments.probes.probing import probe_command
+    from traindx.report import notebook
+
+    check_causes(())
+    if not command:
+        raise UsageError("no command to rerun. Try: python train.py")
+    found = probe_command(
+        tuple(command), run, request or ProbeRequest(), tell=tell, warn=warn, announce=announce
     )
     return replace(found, diagnosis=notebook.remember(found.diagnosis, found.run))
 

@@ -19,6 +19,7 @@ from traindx.cli import (
     explain,
     inspect,
     mcp,
+    probe,
     route,
     run,
     scan,
@@ -28,7 +29,21 @@ from traindx.cli import (
 from traindx.cli.spoken import say
 from traindx.errors import TraindxError
 
-COMMANDS = (diagnose, run, verify, check, scan, inspect, explain, route, agent, mcp, skills, demo)
+COMMANDS = (
+    diagnose,
+    run,
+    verify,
+    probe,
+    check,
+    scan,
+    inspect,
+    explain,
+    route,
+    agent,
+    mcp,
+    skills,
+    demo,
+)
 MISUSE = 2
 INTERRUPTED = 130
 
@@ -60,7 +75,7 @@ def _split(given: list[str]) -> tuple[list[str], tuple[str, ...] | None]:
     """Part the command to rerun from our own words, which argparse cannot tell from paths."""
     at = given.index("--") if "--" in given else len(given)
     own = given[:at]
-    is_rerun = own[:1] == ["verify"] or (own[:1] == ["diagnose"] and "--verify" in own)
+    is_rerun = own[:1] in (["verify"], ["probe"]) or (own[:1] == ["diagnose"] and "--verify" in own)
     return (own, tuple(given[at + 1 :])) if is_rerun else (given, None)
 
 

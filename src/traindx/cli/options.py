@@ -107,6 +107,11 @@ def add_verifying(parser: argparse.ArgumentParser) -> None:
         help="test this cause, whether the diagnosis lists it or not (may be repeated; "
         "default: the leading hypotheses)",
     )
+    add_rerun_bounds(parser)
+
+
+def add_rerun_bounds(parser: argparse.ArgumentParser) -> None:
+    """Add how long each rerun is, and how many seeds it is made with."""
     parser.add_argument(
         "--max-steps",
         type=_count,

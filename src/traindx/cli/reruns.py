@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 
 from traindx.cli import options as shared
@@ -79,3 +80,18 @@ def verify_with(
         remark(f"the first run on a copy is recorded in {verified.recording}")
     api.say_unfinished(verified, say, remark)
     return verified
+
+
+def given_run(options: argparse.Namespace) -> Run:
+    """Read the run that the options name."""
+    from traindx import api
+
+    with shared.progress(options) as tell:
+        return api.open_run(
+            *options.paths,
+            context=options.context,
+            symptoms=options.symptom,
+            stdin=sys.stdin.buffer,
+            tell=tell,
+            max_time_s=options.max_time,
+        )

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from traindx.cli import options as shared
 from traindx.cli import reruns
-
-TYPE_CHECKING = False  # means what typing's own means, without the cost of importing it
-
-if TYPE_CHECKING:
-    from traindx.model.run import Run
 
 USAGE = "%(prog)s [OPTIONS] [RECORDING] -- COMMAND..."
 
@@ -43,19 +37,5 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def call(options: argparse.Namespace) -> int:
     """Diagnose what is given, or else a first run on a copy; then verify and report."""
     reruns.check_rerun(options, f"traindx verify{' RECORDING' if options.paths else ''}")
-    run = _given(options) if options.paths or options.context else None
+    run = reruns.given_run(options) if options.paths or options.context else None
     return reruns.deliver_verified(run, None, options)
-
-
-def _given(options: argparse.Namespace) -> Run:
-    from traindx import api
-
-    with shared.progress(options) as tell:
-        return api.open_run(
-            *options.paths,
-            context=options.context,
-            symptoms=options.symptom,
-            stdin=sys.stdin.buffer,
-            tell=tell,
-            max_time_s=options.max_time,
-        )

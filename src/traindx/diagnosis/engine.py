@@ -35,6 +35,7 @@ from traindx.model.findings import (
     Status,
     Verdict,
 )
+from traindx.model.probes import PROBE, Probe, Probing
 from traindx.model.run import Run
 from traindx.model.trials import finding_of, removed_by
 
@@ -113,6 +114,48 @@ def judge(
         summary=summary_of(draft, status, run),
         questions=tuple(questions_of(draft, status, run)),
     )
+
+
+def with_probes(
+    diagnosis: Diagnosis,
+    probing: Probing,
+    findings: Sequence[Finding],
+    run: Run,
+    says: str = "",
+) -> Diagnosis:
+    """Take what probes found into a diagnosis: their findings are weighed with all others.
+
+    `says` is what they came to, and stands first.
+    """
+    every = (*(f for f in diagnosis.findings if f.detector != PROBE), *findings)
+    advised = {p.cause: p for p in reversed(probing.probes) if p.helps and p.advice}
+    hypotheses = [_advised(h, advised.get(h.cause)) for h in weigh(every, run)]
+    folded = fold(hypotheses)
+    hypotheses = [with_consequences(h, folded) for h in hypotheses]
+    draft = replace(
+        diagnosis,
+        hypotheses=tuple(hypotheses),
+        findings=every,
+        folded=folded,
+        asides=asides_of(hypotheses, list(every), run),
+        probing=probing,
+    )
+    status = status_of(draft, run)
+    told = summary_of(draft, status, run)
+    return replace(
+        draft,
+        status=status,
+        summary=f"{says} {told}".strip(),
+        questions=tuple(questions_of(draft, status, run)),
+    )
+
+
+def _advised(hypothesis: Hypothesis, probe: Probe | None) -> Hypothesis:
+    """Advise the value that helped."""
+    if probe is None or not hypothesis.remedies:
+        return hypothesis
+    first = replace(hypothesis.remedies[0], change=probe.advice)
+    return replace(hypothesis, remedies=(first, *hypothesis.remedies[1:]))
 
 
 class _Trials:

@@ -53,6 +53,7 @@ class Limits:
 
     time_s: float
     steps: int | None = None
+    is_recorded: bool = True  # else only what interventions write is known of it
 
 
 @dataclass(frozen=True, slots=True)

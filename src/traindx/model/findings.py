@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any
 
 from traindx.model.former_names import former_name, present_name
+from traindx.model.probes import Probing
 from traindx.model.recording import Place, Process
 from traindx.model.run import Artifact, Event, Series, Setting
 
@@ -331,6 +332,7 @@ class Diagnosis:
     folded: Mapping[str, str] = field(default_factory=dict)
     asides: frozenset[str] = frozenset()  # causes that cannot make what the run suffers from
     experiments: tuple[Experiment, ...] = ()
+    probing: Probing | None = None
 
     @property
     def root_causes(self) -> tuple[Hypothesis, ...]:
@@ -372,6 +374,7 @@ class Diagnosis:
             "hypotheses": [self._hypothesis_dict(h) for h in self.hypotheses],
             "findings": [_finding_dict(f) for f in self.findings],
             "experiments": [_experiment_dict(e) for e in self.experiments],
+            **(self.probing.to_dict() if self.probing is not None else {}),
             "checked": list(self.checked),
             "skipped": [
                 {"detector": s.detector, "needs": list(s.needs), "how": s.how} for s in self.skipped
@@ -432,6 +435,7 @@ class Diagnosis:
                 h["cause"]: h["consequence_of"] for h in data["hypotheses"] if h["consequence_of"]
             },
             asides=frozenset(h["cause"] for h in data["hypotheses"] if h.get("is_remark")),
+            probing=Probing.from_dict(data),
         )
 
 

@@ -15,6 +15,7 @@ from traindx.model.findings import Diagnosis
 from traindx.model.run import Run
 from traindx.report.excerpts import Excerpt, around
 from traindx.report.page_data import charted, data_of, embedded
+from traindx.report.page_probes import probes
 from traindx.report.page_text import Page
 from traindx.report.page_trials import anchors_of, experiments
 from traindx.report.targets import Targets
@@ -38,6 +39,7 @@ def render(run: Run, diagnosis: Diagnosis, excerpt: Excerpt | None = None) -> st
         "verdict": page.verdict(),
         "causes": page.causes(),
         "experiments": experiments(diagnosis.experiments),
+        "probes": probes(diagnosis.probing),
         "doubts": page.doubts(),
         "coverage": page.coverage(),
         "material": page.material(),

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from traindx.model.findings import Diagnosis, Evidence, Experiment, Finding, Hypothesis, Remedy
+from traindx.model.probes import Effect, Probing
 from traindx.model.run import Run
 from traindx.model.trials import arms_of, course_of
-from traindx.report import trial_words, words
+from traindx.report import probe_words, trial_words, words
 from traindx.report.drawn_curves import first_onset, headline_curves, onset_of
 
 _ACTIVE = re.compile(r"([\\`*_{}\[\]#!|~$])")
@@ -28,6 +29,7 @@ def render(run: Run, diagnosis: Diagnosis) -> str:
     for i, hypothesis in enumerate(diagnosis.root_causes):
         lines += _cause(run, hypothesis, i + 1)
     lines += _experiments(diagnosis.experiments)
+    lines += _probes(diagnosis.probing)
     lines += _open(words.open_hypotheses(diagnosis))
     lines += _list("Questions", map(prose, words.questions(diagnosis)))
     lines += _list("Also seen", (_finding(f) for f in diagnosis.remarks))
@@ -141,6 +143,24 @@ def _experiments(experiments: Sequence[Experiment]) -> list[str]:
         rows.append((verdict, code(experiment.cause), change, *courses, reason))
     head = ("verdict", "cause", "change", "as it is", "changed", "why")
     return ["", "## Experiments", "", *table(head, rows), ""]
+
+
+def _probes(probing: Probing | None) -> list[str]:
+    if probing is None:
+        return []
+    lines = ["", "## Probes", ""]
+    if probing.probes:
+        rows = []
+        for row in probe_words.rows_of(probing):
+            cells = [prose(cell) for cell in row.cells]
+            is_help = row.effect is Effect.HELPS
+            rows.append((*cells[:-1], f"**{cells[-1]}**" if is_help else cells[-1]))
+        lines += [*table(probe_words.HEAD, rows), ""]
+    said = [f"Floors: {line}" for line in [probe_words.floors_line(probing)] if line]
+    said += probing.remarks
+    if probing.left_out:
+        said.append(f"Not tried: {probe_words.left_out_line(probing)}")
+    return [*lines, *(f"- {prose(line)}" for line in said), ""]
 
 
 def _open(hypotheses: Sequence[Hypothesis]) -> list[str]:

@@ -23,8 +23,9 @@ from traindx.model.findings import (
     Status,
     Verdict,
 )
+from traindx.model.probes import Effect, Probing
 from traindx.model.run import Run, Series
-from traindx.report import trial_words, words
+from traindx.report import probe_words, trial_words, words
 from traindx.report.chart import ASCII, UNICODE, Glyphs, Row, draw
 from traindx.report.drawn_curves import (
     Onset,
@@ -67,6 +68,12 @@ _OUTCOME = {
     Verdict.CONFIRMED: "bold green",
     Verdict.REFUTED: "red",
     Verdict.UNDECIDED: "yellow",
+}
+_EFFECT = {
+    Effect.HELPS: "bold green",
+    Effect.HURTS: "red",
+    Effect.NONE: "dim",
+    Effect.OPEN: "yellow",
 }
 _DIFF = {"added": "green", "removed": "red", "place": "dim", "context": ""}
 _PLAIN = str.maketrans({"✗": "x", "✓": "+", "•": "*", "→": ">", "·": "-", "…": "~", "–": "-"})
@@ -118,6 +125,8 @@ def _sections(
         yield _cause(run, hypothesis, f"{i + 1}" if len(causes) > 1 else "", verbose)
     for i, experiment in enumerate(diagnosis.experiments):
         yield _experiment(experiment, glyphs, width, is_first=i == 0)
+    if diagnosis.probing is not None:
+        yield _section("Probes", probes_table(diagnosis.probing, verbose=verbose))
     yield from _doubts(diagnosis, verbose)
     yield _coverage(diagnosis, width, verbose)
     yield _footer(diagnosis)
@@ -278,6 +287,39 @@ def _experiment(
         parts.append(Padding(chart, (0, 0, 0, 4)))
     body = Padding(Group(*parts), (0, 0, 0, 2))
     return Group(Text("Experiments", "bold"), body) if is_first else body
+
+
+# probes
+
+
+def probes_table(probing: Probing, *, verbose: bool = False) -> RenderableType:
+    """Return the changes as a table, with the floors and what was left out below it."""
+    parts: list[RenderableType] = []
+    if probing.probes:
+        parts.append(_probe_rows(probing))
+    lines = [Text(words.clean(remark, 400)) for remark in probing.remarks]
+    floors = probe_words.floors_line(probing)
+    if floors:
+        lines.insert(0, Text.assemble(("Floors  ", "dim"), floors))
+    if probing.left_out:
+        left_out = probe_words.left_out_line(probing, verbose=verbose)
+        lines.append(Text.assemble(("Not tried  ", "dim"), (left_out, "dim")))
+    return Group(*parts, *lines)
+
+
+def _probe_rows(probing: Probing) -> Table:
+    grid = Table.grid(padding=(0, 1), expand=True)
+    grid.add_column(width=1)
+    grid.add_column(ratio=3, overflow="fold")
+    grid.add_column(ratio=4, overflow="fold")
+    grid.add_column(ratio=3, overflow="fold")
+    for row in probe_words.rows_of(probing):
+        change, metric, before, after, noise, seeds, says = row.cells
+        style = _EFFECT[row.effect]
+        moved = f"{metric} {before} → {after} (noise {noise}, {words.counted(int(seeds), 'seed')})"
+        mark = Text(probe_words.MARKS[row.effect], style)
+        grid.add_row(mark, Text(change), Text(moved), Text(says, style))
+    return grid
 
 
 # what stays open

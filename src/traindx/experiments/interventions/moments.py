@@ -78,6 +78,11 @@ def is_quiet() -> bool:
     return bool(_session and getattr(_session[0], "is_replaying", False))
 
 
+def sessions() -> list[Any]:
+    """Return the sessions of the recorder in this process, if it records."""
+    return [s for s in _session if hasattr(s, "is_replaying")]
+
+
 def live_optimizers() -> list[torch.optim.Optimizer]:
     """Return the optimizers of this process that hold parameters."""
     return [o for o in optimizers if o.__dict__.get("param_groups")]

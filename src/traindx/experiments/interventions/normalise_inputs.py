@@ -25,7 +25,8 @@ _FEATURES_SECOND = (nn.Conv1d, nn.BatchNorm1d, nn.ConvTranspose1d)
 class Statistics:
     """Mean and deviation of each feature of a model's first input."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, *, is_strict: bool = False) -> None:
+        self.is_strict = is_strict  # also what is about standard already
         first = next((m for m in model.modules() if _has_weights(m)), None)
         self.is_second = isinstance(first, _FEATURES_SECOND)
         self.batches = 0
@@ -56,7 +57,7 @@ class Statistics:
         self.count += number
         self.batches += 1
         if self.batches == 1:
-            self.is_off = self._is_standard()
+            self.is_off = not self.is_strict and self._is_standard()
 
     def deviation(self) -> torch.Tensor:
         """Return the deviation of each feature, 1 for one that does not vary."""
@@ -81,15 +82,16 @@ class Statistics:
 class Inputs:
     """The inputs of each model."""
 
-    def __init__(self, report: ChangeReport) -> None:
+    def __init__(self, report: ChangeReport, *, is_strict: bool = False) -> None:
         self.report = report
+        self.is_strict = is_strict
         self._known: weakref.WeakKeyDictionary[nn.Module, Statistics] = weakref.WeakKeyDictionary()
 
     def positional(self, model: nn.Module, args: Any) -> Any:
         """Standardise the first input that is given by position."""
         if not isinstance(args, tuple) or hasattr(model, "training_step"):
             return None
-        statistics = self._known.setdefault(model, Statistics(model))
+        statistics = self._known.setdefault(model, Statistics(model, is_strict=self.is_strict))
         place = next((n for n, a in enumerate(args) if _is_input(a)), None)
         if place is None:
             self._watch(model, statistics)
@@ -132,7 +134,8 @@ class Inputs:
 
 def apply(values: dict[str, Any], report: ChangeReport) -> None:
     """Standardise what models are given."""
-    forwards.on_begin(report, Inputs(report).positional)
+    is_strict = bool(values.get("strict"))
+    forwards.on_begin(report, Inputs(report, is_strict=is_strict).positional)
 
 
 def _is_input(value: Any) -> bool:

@@ -22,6 +22,7 @@ from traindx.capture.launcher.recording_folder import write_about
 from traindx.capture.launcher.source_copies import Sources
 from traindx.capture.launcher.supervisor import FORMAT
 from traindx.errors import CannotRerun
+from traindx.experiments.sandbox.fork_server import ForkedProcess, ForkServer, script_of
 
 TICK_S = 0.1
 GRACE_S = 3.0  # between the request to end and the end
@@ -29,7 +30,7 @@ CHUNK_BYTES = 256 << 10
 MARK = "TRAINDX_RECORDING"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Attempt:
     """A command that runs for a limited time, with its recording in `folder`."""
 
@@ -39,13 +40,15 @@ class Attempt:
     folder: Path
     shown_command: Sequence[str] = ()
     shown_cwd: Path = Path()
+    server: ForkServer | None = None  # a warm interpreter to fork from
     exit_code: int | None = None
     signal: int | None = None
     is_out_of_time: bool = False
+    is_abandoned: bool = False  # set from another thread: it ends at the next look
     first_step_s: float | None = None
     duration_s: float = 0.0
     _started_s: float = 0.0
-    _process: subprocess.Popen[bytes] | None = None
+    _process: subprocess.Popen[bytes] | ForkedProcess | None = None
     _about: dict[str, object] = field(default_factory=dict)
 
     def run(self, time_s: float) -> None:
@@ -65,7 +68,12 @@ class Attempt:
             log.close()
             self._conclude()
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> subprocess.Popen[bytes] | ForkedProcess:
+        script = script_of(self.command) if self.server is not None else None
+        if script is not None and self.server is not None:
+            forked = self.server.start(script, self.cwd, self.environ)
+            if forked is not None:
+                return forked
         try:
             return subprocess.Popen(
                 list(self.command),
@@ -97,7 +105,7 @@ class Attempt:
                 self._process.wait(min(TICK_S, max(0.0, deadline - time.monotonic())))
                 is_over = True
             except subprocess.TimeoutExpired:
-                is_over = self.is_out_of_time = time.monotonic() >= deadline
+                is_over = self.is_out_of_time = self.is_abandoned or time.monotonic() >= deadline
             with suppress(OSError):
                 following.look()
                 sources.keep(following.take_sources())

@@ -123,8 +123,10 @@ def changed(
     if limits.steps is not None:
         listed.append({"name": "stop", "values": {"steps": limits.steps}})
     hash_seed = environ.get("PYTHONHASHSEED") or str(seed % LARGEST_SEED)
+    unrecorded = {} if limits.is_recorded else {"TRAINDX_UNRECORDED": "1"}
     return {
         **environ,
+        **unrecorded,
         INTERVENTIONS: json.dumps(listed),
         f"{INTERVENTIONS}_HOME": str(INTERVENTIONS_HOME),
         "PYTHONHASHSEED": hash_seed,

@@ -20,6 +20,7 @@ from traindx.experiments.interventions.guard.mirror import is_below
 from traindx.experiments.sandbox import commands, rerun_environment, sideeffects
 from traindx.experiments.sandbox.attempt import MARK, Attempt
 from traindx.experiments.sandbox.commands import PYTHON
+from traindx.experiments.sandbox.fork_server import ForkServer, is_possible, script_of
 from traindx.experiments.sandbox.project_folders import TEMPORARY, is_shared, roots_of, scripts_of
 from traindx.experiments.sandbox.rerun_environment import Sandbox
 from traindx.experiments.sandbox.shadow import Shadow, apply_patch
@@ -56,6 +57,8 @@ class Workshop:
         self._folder = Path()
         self._shadow: Shadow | None = None
         self._is_guard_checked = False
+        self._attempts: set[Attempt] = set()
+        self._server: ForkServer | None = None
 
     def __enter__(self) -> Workshop:
         commands.refuse(self.command, self.cwd)
@@ -93,12 +96,30 @@ class Workshop:
         try:
             attempt = self._prepare(shadow, sandbox, recording, change, seed, limits, hang_after_s)
             self._check_guard(attempt, sandbox)
+            self._attempts.add(attempt)
             attempt.run(limits.time_s)
             told = _told(sandbox.guard_log)
             _speak_of_originals(recording, str(sandbox.base))
         finally:
             _remove(sandbox.home)
         return _outcome(attempt, change, seed, told)
+
+    @property
+    def is_warm(self) -> bool:
+        """Tell whether later reruns are forks."""
+        return self._server is not None
+
+    def warm_up(self) -> None:
+        """Let an interpreter import torch, so that later reruns are forks of it."""
+        python = self._command(self._shadow, self._folder)[0] if self._shadow else ""
+        if self._server is None and is_possible() and script_of(self.command) and python:
+            with suppress(OSError):
+                self._server = ForkServer(python, self.environ, self._folder)
+
+    def abandon(self) -> None:
+        """End all reruns that go on in other threads."""
+        for attempt in list(self._attempts):
+            attempt.is_abandoned = True
 
     def _prepare(
         self,
@@ -126,6 +147,7 @@ class Workshop:
             folder=recording,
             shown_command=self.command,
             shown_cwd=self.cwd,
+            server=self._server,
         )
 
     def _check_guard(self, attempt: Attempt, sandbox: Sandbox) -> None:
@@ -171,6 +193,8 @@ class Workshop:
 
     def _clean_up(self) -> None:
         self._shadow = None
+        if self._server is not None:
+            self._server.close()
         if self._folder != Path():
             _remove(self._folder)
 

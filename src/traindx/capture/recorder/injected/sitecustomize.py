@@ -47,8 +47,9 @@ def _arm() -> None:
     try:
         if interventions is not None:
             interventions.arm()
-        recorder = _load("traindx_recorder", os.path.dirname(HERE))
-        session = recorder.ride_along()
+        if not os.environ.get("TRAINDX_UNRECORDED"):
+            recorder = _load("traindx_recorder", os.path.dirname(HERE))
+            session = recorder.ride_along()
     except Exception as error:  # a recorder that fails must not be noticed by the training
         print(f"traindx: not recording: {type(error).__name__}: {error}", file=sys.stderr)
     if interventions is not None:

@@ -1,0 +1,1 @@
+"""Short reruns with one change each, for runs that learn, only worse than they could."""
