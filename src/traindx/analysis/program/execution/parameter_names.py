@@ -65,7 +65,8 @@ def named_pairs(m: Machine, listing: Value) -> list[Value] | None:
         element = Result("builtins.next", args=(listing,), gradients=m.gradients)
         held = Part(element, 1) if is_named else element
         held.fields[PARAMETER] = parameter
-        if are_on and (isinstance(parameter, Part) or "requires_grad" not in parameter.kwargs):
+        given = parameter.kwargs if isinstance(parameter, Result) else {}
+        if are_on and "requires_grad" not in given:
             held.fields["requires_grad"] = Known(True)
         pairs.append(iteration.items_of((Known(name), held), "tuple") if is_named else held)
     return pairs
