@@ -48,6 +48,7 @@ def class_of(value: Value) -> Value | None:
         return External(f"builtins.{value.kind}")
     return External(value.maker) if isinstance(value, Result) and is_layer(value) else None
 
+
 HOMES = {"torch.nn": "module", "torch.optim": "optimizer", "torch.optim.lr_scheduler": "schedule"}
 BASES = {
     MODULE: "module",
