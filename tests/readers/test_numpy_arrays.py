@@ -19,8 +19,8 @@ def test_an_array_named_after_its_metric(tmp_path: Path) -> None:
 
 
 def test_an_archive_of_several(tmp_path: Path) -> None:
-    arrays = {"train_losses": np.arange(4.0), "val_acc": np.arange(4.0) / 4, "x": np.eye(3)}
-    np.savez(tmp_path / "history.npz", **arrays)
+    path = tmp_path / "history.npz"
+    np.savez(path, train_losses=np.arange(4.0), val_acc=np.arange(4.0) / 4, x=np.eye(3))
     run = open_paths([str(tmp_path / "history.npz")])
     assert set(run.series) == {"loss/train", "accuracy/val"}
 

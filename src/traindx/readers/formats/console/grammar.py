@@ -300,7 +300,7 @@ class _Walk:
         runs = self.digits.within(start, end) if "0" in text else ()
         if len(runs) != text.count("0"):
             runs = self._runs_of(text)
-        value = self._value_of(token)
+        value = self._value_of(token, token.value)
         is_spent = len(self.phases) > 1 and canonical(text).startswith(("time/", "throughput"))
         phase = None if is_spent else self.phase  # a line of both tells the time of both
         made = Field(text.replace("0", DIGIT), value, phase, over, runs, token.unit == "%")
@@ -313,11 +313,11 @@ class _Walk:
         is_told = any(kind_of(canonical(f.field.name)) == "loss" for f in self.found)
         return is_fraction and is_told and name.lower() in PHASE_WORDS and not self.subject
 
-    def _value_of(self, token: Token) -> Number | None:
+    def _value_of(self, token: Token, value: Number) -> Number:
         """Return a value, or the mean behind it: of an evaluation the whole counts, no batch."""
         mean = _MEAN.match(self.marks.text, token.end) if self.phase in {"val", "test"} else None
         own = None if mean is None else self.digits.number(mean[1], mean.start(1))
-        return token.value if own is None else own
+        return value if own is None else own
 
     def _is_data_time(self, token: Token, name: str) -> bool:
         """Tell whether a meter says how long a step waited: ``Time 0.31 (0.37) Data 0.02 (0.07)``.
