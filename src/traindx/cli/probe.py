@@ -6,6 +6,7 @@ import argparse
 
 from traindx.cli import options as shared
 from traindx.cli import reruns
+from traindx.cli.spoken import say
 from traindx.errors import UsageError
 
 TYPE_CHECKING = False  # means what typing's own means, without the cost of importing it
@@ -68,7 +69,7 @@ def _probed(run: Run | None, options: argparse.Namespace) -> ProbedRun:
 
     def remark(text: str) -> None:
         if not options.quiet:
-            reruns.say(text)
+            say(text)
 
     with shared.progress(options, "probing:") as tell:
         found = api.probe_run(
@@ -82,11 +83,11 @@ def _probed(run: Run | None, options: argparse.Namespace) -> ProbedRun:
                 options.output,
             ),
             tell=tell,
-            warn=reruns.say,
+            warn=say,
             announce=remark,
         )
     if found.recording is not None:
         remark(f"the run as it is, on a copy, is recorded in {found.recording}")
     if found.is_interrupted:
-        reruns.say("interrupted; this is what is known")
+        say("interrupted; this is what is known")
     return found
