@@ -18,7 +18,7 @@ from .captured_steps import Captures
 from .current_step import CurrentStep, Forward
 from .evaluation_passes import Entrances, Evaluations
 from .event_guard import event
-from .kept_graphs import GraphMarks
+from .graph_marks import GraphMarks
 from .knowledge import Knowledge, Owner
 from .later import Later
 from .record_writer import Writer
