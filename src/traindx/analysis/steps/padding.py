@@ -11,7 +11,7 @@ MEAN_OR_SUM = (1, 2)  # reductions; without one a mask may follow
 
 
 @dataclass(frozen=True)
-class CountedPadding:
+class PaddingTargets:
     """A loss over the tokens of a vocabulary whose padding it does not ignore."""
 
     act: Act
@@ -19,7 +19,7 @@ class CountedPadding:
     token: int
 
 
-def counted_padding(step: Step) -> Iterator[CountedPadding]:
+def counted_padding(step: Step) -> Iterator[PaddingTargets]:
     """Yield each loss over as many classes as a table has rows, that counts the table's padding.
 
     The table says which token pads: its own rows for it are not trained.
@@ -37,7 +37,7 @@ def counted_padding(step: Step) -> Iterator[CountedPadding]:
         for table, token in tables:
             is_same = len(logits) > 1 and table.shape[:1] == logits[1:2]
             if is_same and ignored != token:
-                yield CountedPadding(act, table, token)
+                yield PaddingTargets(act, table, token)
                 break
 
 

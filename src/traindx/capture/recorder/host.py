@@ -93,6 +93,9 @@ def sources(taking_part: set[str] | None = None) -> list[str]:
         and places.is_user_file(str(file))
         and os.path.isfile(file)
     }
+    script = os.path.abspath(sys.argv[0] if sys.argv else "")  # at the end `__main__` has no file
+    if taking_part is None and script.endswith(".py") and os.path.isfile(script):
+        files |= {script} if places.is_user_file(script) else set()
     return sorted(files)[:MAX_SOURCES]
 
 

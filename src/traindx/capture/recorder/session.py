@@ -18,7 +18,7 @@ from .captured_steps import Captures
 from .current_step import CurrentStep, Forward
 from .evaluation_passes import Entrances, Evaluations
 from .event_guard import event
-from .kept_graphs import GraphMarks
+from .graph_marks import GraphMarks
 from .knowledge import Knowledge, Owner
 from .later import Later
 from .record_writer import Writer
@@ -462,6 +462,8 @@ class Session:
             if self.watchdog is not None:
                 self.watchdog.stop()
             self.captures.finish()
+            if self.writer is None and self.loaders.untold and self._is_mine():
+                self.open()  # it read data and learnt nothing: its source may tell why
             if self.writer is not None:
                 self._end_evaluation(by_backward=False)
                 records.tell_unstepped(self, self.writer)

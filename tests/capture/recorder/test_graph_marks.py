@@ -7,7 +7,7 @@ from torch import nn
 
 from traindx.capture.recorder import graph
 from traindx.capture.recorder.current_step import CurrentStep
-from traindx.capture.recorder.kept_graphs import APART, GraphMarks
+from traindx.capture.recorder.graph_marks import APART, GraphMarks
 from traindx.capture.recorder.later import Later
 
 
