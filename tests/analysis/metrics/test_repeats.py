@@ -7,6 +7,7 @@ from traindx.analysis.metrics.repeats import (
     by_step,
     digits_of,
     first_repeat,
+    has_learnt_before,
     has_loss_fallen,
     has_no_gradient,
     usual_value,
@@ -47,3 +48,10 @@ def test_what_a_loss_that_stands_still_is_held_against():
     assert not has_no_gradient(make_run({"grad_norm": np.ones(12)}))
     assert has_loss_fallen(make_run({"loss/train": [0.7, 0.6, 0.5, 0.5, 0.5, 0.5]}))
     assert not has_loss_fallen(make_run({"loss/train": np.full(8, 0.7)}))
+
+
+def test_a_huge_loss_that_moves_in_its_last_digits_has_not_learnt() -> None:
+    still = make_run({"loss/val": [2.68802e8, 2.68801e8, *[2.688e8] * 9]}).series["loss/val"]
+    learnt = make_run({"loss/val": [0.139, 0.09, *[0.065] * 9]}).series["loss/val"]
+    assert not has_learnt_before(still, 2)
+    assert has_learnt_before(learnt, 2)
