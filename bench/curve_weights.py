@@ -2,10 +2,11 @@
 
     REAL_RUNS=folder python -m bench.curve_weights
 
-Prints the tables for `traindx.analysis.courses.weights` and how well they do on repositories that
-were left out of the fit. `OVERFITTING` tells overfitting from healthy runs by the most suspicious
-held-out loss of a run; `TROUBLE` tells runs in which readers found a fault from those in which they
-found none. `soft` rows, on which readers differ, are left out of the fit and of the count.
+Prints the tables for `traindx.analysis.courses.fitted_weights`, and how well they do on
+repositories that were left out of the fit. `OVERFITTING` tells overfitting from healthy runs by the
+most suspicious held-out loss of a run; `TROUBLE` tells runs in which readers found a fault from
+those in which they found none. `soft` rows, on which readers differ, are left out of the fit and of
+the count.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from bench import real_metrics
 from traindx import Diagnosis, Run, TraindxError, diagnose, open_run
-from traindx.analysis.courses import weights
+from traindx.analysis.courses import fitted_weights
 
 FOLDS = 10
 Table = Mapping[str, float]
@@ -127,12 +127,12 @@ def read_all(rows: Sequence[Row]) -> Mapping[str, Run | str]:
 @contextmanager
 def weighed_by(overfitting: Table, trouble: Table) -> Iterator[None]:
     """Judge by these weights in place of those that are shipped."""
-    shipped = weights.OVERFITTING, weights.TROUBLE
-    weights.OVERFITTING, weights.TROUBLE = overfitting, trouble
+    shipped = fitted_weights.OVERFITTING, fitted_weights.TROUBLE
+    fitted_weights.OVERFITTING, fitted_weights.TROUBLE = overfitting, trouble
     try:
         yield
     finally:
-        weights.OVERFITTING, weights.TROUBLE = shipped
+        fitted_weights.OVERFITTING, fitted_weights.TROUBLE = shipped
 
 
 def fold_of(rows: Sequence[Row]) -> Mapping[str, int]:

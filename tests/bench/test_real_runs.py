@@ -10,7 +10,7 @@ from bench.curve_weights import Example, fit, left_out, table_of
 from bench.real_runs import Answer, Row
 
 from bench import curve_weights, real_runs
-from traindx.analysis.courses import weights
+from traindx.analysis.courses import fitted_weights
 
 HEADER = "file,repo,should_alarm,causes,label\n"
 
@@ -73,7 +73,7 @@ def test_a_fit_finds_what_tells_apart_and_no_negative_weight() -> None:
 
 
 def test_weights_are_put_back() -> None:
-    shipped = weights.OVERFITTING
+    shipped = fitted_weights.OVERFITTING
     with real_runs.weighed_by({"constant": 0.0}, {"constant": 0.0}):
-        assert weights.OVERFITTING == {"constant": 0.0}
-    assert weights.OVERFITTING is shipped
+        assert fitted_weights.OVERFITTING == {"constant": 0.0}
+    assert fitted_weights.OVERFITTING is shipped

@@ -637,7 +637,8 @@ CAUSES = (
         title="Regularisation is so strong that training itself stays bad",
         what=(
             "Dropout, weight decay, label smoothing or augmentation hold the training loss up. "
-            "The loss of validation is as high or lower, and neither falls."
+            "The loss of validation is as high or lower, and neither falls. It is mistaken for a "
+            "model that is too small."
         ),
         severity=Severity.MEDIUM,
         specialist=DEBUGGING,

@@ -78,7 +78,8 @@ CAUSES = (
         title="Sequences are cut off at the length limit",
         what=(
             "Examples or completions reach the limit before they end. What is cut off, the answer "
-            "or the end token, is neither learnt nor rewarded."
+            "or the end token, is neither learnt nor rewarded. A model that never stops looks the "
+            "same at any limit."
         ),
         severity=Severity.HIGH,
         specialist=DATA,

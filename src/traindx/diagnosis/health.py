@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx.analysis.courses.course import Course
+from traindx.analysis.courses.course import MetricCourse
 from traindx.analysis.courses.doubts import (
     LIKELY,
     doubts,
@@ -90,7 +90,7 @@ def health_of(run: Run) -> Health:
     )
 
 
-def _ends_far(series: Series, course: Course) -> str:
+def _ends_far(series: Series, course: MetricCourse) -> str:
     end, best = course.told(course.end), course.told(course.best)
     return f"{series.origin.name} ends at {end:.4g}, at its best it was {best:.4g}"
 

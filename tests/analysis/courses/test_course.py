@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from traindx.analysis.courses.course import (
-    Course,
+    MetricCourse,
     constant_share,
     course_of,
     is_counted,
@@ -28,7 +28,7 @@ SHAPES = {
 }
 
 
-def figures(course: Course) -> list[float]:
+def figures(course: MetricCourse) -> list[float]:
     return [course.gain, course.regret, course.lost_share, course.best_at]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from traindx.analysis.courses.doubts import LIKELY, TOLD, doubts, gravest, probability_of_trouble
-from traindx.analysis.courses.weights import TROUBLE
+from traindx.analysis.courses.fitted_weights import TROUBLE
 from traindx.examples import decay, flat, logged, make_run
 from traindx.model.run import Run
 

@@ -5,6 +5,7 @@ import pytest
 from traindx.analysis.metrics.loss_terms import (
     is_outweighed,
     is_task_term,
+    is_total,
     is_vae,
     negligible_kl,
     term_levels,
@@ -39,3 +40,8 @@ def test_a_small_term_is_outweighed():
     port = make_run({"loss/train/port": flat(100, 1.0, noise=0.0)}).series["loss/train/port"]
     assert is_outweighed(port, 1e9, 1e6)
     assert not is_outweighed(port, 1e3, 1e2)
+
+
+def test_totals_are_told_by_name() -> None:
+    assert is_total("loss/train") and is_total("loss/train@3")
+    assert not is_total("loss/train/box") and not is_total("loss/val")

@@ -7,6 +7,7 @@ from traindx.analysis.metrics.repeats import (
     by_step,
     digits_of,
     first_repeat,
+    has_learnt_before,
     has_loss_fallen,
     has_no_gradient,
     stands_since,
@@ -58,3 +59,10 @@ def test_a_loss_that_shows_one_value_for_most_of_the_run():
     assert since(4.6, *[2.3025] * 9) is None  # learnt first
     assert since(*[2.3] * 10) is None  # few digits
     assert since(*[2.3041, 2.2986] * 4, 2.3025) is None
+
+
+def test_a_huge_loss_that_moves_in_its_last_digits_has_not_learnt() -> None:
+    still = make_run({"loss/val": [2.68802e8, 2.68801e8, *[2.688e8] * 9]}).series["loss/val"]
+    learnt = make_run({"loss/val": [0.139, 0.09, *[0.065] * 9]}).series["loss/val"]
+    assert not has_learnt_before(still, 2)
+    assert has_learnt_before(learnt, 2)

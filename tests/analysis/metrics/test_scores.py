@@ -13,6 +13,7 @@ from traindx.analysis.metrics.scores import (
     held_out_accuracy,
     is_constant_score,
     is_level,
+    is_lost_for_sure,
     is_model_moving,
     is_often_wrong,
     last_share,
@@ -99,3 +100,14 @@ def test_a_score_that_is_nothing_in_all_parts():
     assert nothing(f1_val=[0.0] * 4) == "f1/val"
     assert nothing(f1_val=[0.0] * 4, f1_test=[0.0, 0.1, 0.0, 0.0]) == ""
     assert nothing(f1_train=[0.0] * 4) == ""
+
+
+def test_a_task_is_lost_for_sure_where_it_falls_far_and_not_alone_among_many() -> None:
+    falls = np.concatenate([np.linspace(0.1, 0.9, 10), np.linspace(0.85, 0.2, 10)])
+    run = make_run({f"accuracy/val/t{i}": falls for i in range(2)})
+    tasks = list(run.series.values())
+    assert is_lost_for_sure(falls, tasks, 8)
+    counted = np.array([0.0, 0.5, 1.0, 1.0, 0.5, 0.0, 0.0, 0.5])
+    assert not is_lost_for_sure(counted, tasks, 8)
+    kept = make_run({f"accuracy/val/t{i}": np.linspace(0.1, 0.9, 20) for i in range(11)})
+    assert not is_lost_for_sure(falls, [tasks[0], *kept.series.values()], 8)

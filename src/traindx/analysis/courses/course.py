@@ -30,7 +30,7 @@ TINY = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Course:
+class MetricCourse:
     """Levels of a metric over its run, lower is better; `sign` leads back to the metric."""
 
     levels: Floats
@@ -114,13 +114,13 @@ class Course:
         return float(np.median(self.levels[max(0, at - 1) : at + 2]))
 
 
-def course_of(values: Floats, *, higher_is_better: bool = False) -> Course:
+def course_of(values: Floats, *, higher_is_better: bool = False) -> MetricCourse:
     """Describe finite values, of which there is at least one."""
     sign = -1.0 if higher_is_better else 1.0
     values = sign * values
     medians = bucket_medians(values, bucket_edges(len(values), BUCKETS))
     levels = running_median(medians, 3 if len(medians) >= SMOOTHED_FROM else 1)
-    return Course(levels, max(wander(levels), noise(levels)), noise(values), sign)
+    return MetricCourse(levels, max(wander(levels), noise(levels)), noise(values), sign)
 
 
 def persistence(levels: Floats) -> float:

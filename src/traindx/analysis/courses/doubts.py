@@ -12,8 +12,8 @@ from math import exp, log
 
 import numpy as np
 
-from traindx.analysis.courses import weights
-from traindx.analysis.courses.course import Course, course_of
+from traindx.analysis.courses import fitted_weights
+from traindx.analysis.courses.course import MetricCourse, course_of
 from traindx.analysis.courses.held_out import FEWEST, pairs_of
 from traindx.analysis.courses.main_metrics import (
     AT_THE_FLOOR,
@@ -63,22 +63,22 @@ def doubts(run: Run) -> Mapping[str, float]:
 
 def probability_of_trouble(figures: Mapping[str, float]) -> float:
     """Return how likely readers of runs with such figures find a fault."""
-    table = weights.TROUBLE
+    table = fitted_weights.TROUBLE
     total = table["constant"] + sum(table[name] * value for name, value in figures.items())
     return 1.0 / (1.0 + exp(-total))
 
 
 def gravest(figures: Mapping[str, float]) -> str:
     """Say which figure speaks most against a clean bill."""
-    return TOLD[max(figures, key=lambda name: weights.TROUBLE[name] * figures[name])]
+    return TOLD[max(figures, key=lambda name: fitted_weights.TROUBLE[name] * figures[name])]
 
 
-def _gain(course: Course) -> float:
+def _gain(course: MetricCourse) -> float:
     """Return what a metric gains of its size, up to one."""
     return float(np.clip(course.gain, 0.0, 1.0)) if course.sure_gain > 1.0 else 0.0
 
 
-def _is_at_the_floor(course: Course) -> bool:
+def _is_at_the_floor(course: MetricCourse) -> bool:
     return course.end < AT_THE_FLOOR * course.start
 
 

@@ -12,8 +12,8 @@ from math import exp, log
 
 import numpy as np
 
-from traindx.analysis.courses import weights
-from traindx.analysis.courses.course import Course, course_of
+from traindx.analysis.courses import fitted_weights
+from traindx.analysis.courses.course import MetricCourse, course_of
 from traindx.analysis.courses.joint import moments
 from traindx.model.metric_names import HIGHER_IS_BETTER, kind_of
 from traindx.model.run import Run, Series
@@ -33,8 +33,8 @@ class Pair:
 
     val: Series
     train: Series
-    val_course: Course
-    train_course: Course
+    val_course: MetricCourse
+    train_course: MetricCourse
     score_loss: float  # of its best that the best-kept score has lost by the end
 
     def figures(self) -> Mapping[str, float]:
@@ -56,7 +56,7 @@ class Pair:
         """Return how likely readers of such curves say that the model overfits."""
         if _ratio(self.val_course.end, self.train_course.end) < BELOW:
             return 0.0  # who overfits does better in training
-        table = weights.OVERFITTING
+        table = fitted_weights.OVERFITTING
         total = table["constant"]
         total += sum(table[name] * value for name, value in self.figures().items())
         return 1.0 / (1.0 + exp(-total))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from traindx.analysis.courses.course import Course, course_of, is_counted
+from traindx.analysis.courses.course import MetricCourse, course_of, is_counted
 from traindx.analysis.courses.held_out import SCORED
 from traindx.model.metric_names import HIGHER_IS_BETTER, LOWER_IS_BETTER, kind_of
 from traindx.model.run import Floats, Run, Series
@@ -21,7 +21,7 @@ AT_THE_FLOOR = 0.1  # of its first level: a loss that is nearly nothing jumps by
 LOSSES = LOWER_IS_BETTER - {"wer", "cer", "fid", "error"}
 
 
-def course_of_series(series: Series) -> Course:
+def course_of_series(series: Series) -> MetricCourse:
     """Describe a metric in the direction in which it is better."""
     return course_of(series.values, higher_is_better=kind_of(series.name) in HIGHER_IS_BETTER)
 
@@ -62,12 +62,12 @@ def left_best(run: Run) -> Series | None:
     return kept[1] if kept is not None and kept[0] > LEFT else None
 
 
-def far_from_best(run: Run) -> tuple[Series, Course] | None:
+def far_from_best(run: Run) -> tuple[Series, MetricCourse] | None:
     """Return the held-out metric nearest to its best, where even that one ends far from it.
 
     A loss counts by a third: it may rise by much before any answer changes.
     """
-    found: tuple[float, Series, Course] | None = None
+    found: tuple[float, Series, MetricCourse] | None = None
     for series in held_out_metrics(run):
         if len(series) <= FEWEST:
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from traindx.analysis.courses.course import Course, constant_share, course_of
+from traindx.analysis.courses.course import MetricCourse, constant_share, course_of
 from traindx.analysis.metrics.policies import policy_entropy, policy_reward
 from traindx.model.run import Floats, Run, Series
 
@@ -38,7 +38,7 @@ def training_reward(run: Run) -> Series | None:
     return None if told is None or len(told) < FEWEST else told
 
 
-def reward_course(reward: Series) -> Course:
+def reward_course(reward: Series) -> MetricCourse:
     """Describe a reward; more is better."""
     return course_of(reward.values, higher_is_better=True)
 
@@ -76,7 +76,7 @@ def is_left_behind(reward: Series) -> bool:
     return is_far and course.best_at < TURNED and _stays_down(reward.values, course)
 
 
-def _stays_down(values: Floats, course: Course) -> bool:
+def _stays_down(values: Floats, course: MetricCourse) -> bool:
     last = values[-max(3, len(values) // 8) :]
     best, end = course.told(course.best), course.told(course.end)
     return float(np.mean(last < best - (best - end) / 3)) > LOST

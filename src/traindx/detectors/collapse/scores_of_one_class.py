@@ -1,6 +1,6 @@
 import numpy as np
 
-from traindx.analysis.courses.answers import one_answer
+from traindx.analysis.courses.one_answer_scores import one_answer
 from traindx.examples import make_run
 from traindx.registry import Findings, Run, Strength, cite, detector, finding
 

@@ -1,7 +1,7 @@
 import numpy as np
 
-from traindx.analysis.courses.answers import stuck_score
 from traindx.analysis.courses.course import constant_share
+from traindx.analysis.courses.one_answer_scores import stuck_score
 from traindx.examples import flat, make_run
 from traindx.registry import Findings, Run, cite, detector, finding, suggested
 

@@ -1,6 +1,6 @@
 import numpy as np
 
-from traindx.analysis.courses.losses import settled_since
+from traindx.analysis.courses.loss_courses import settled_since
 from traindx.analysis.curves import curve
 from traindx.analysis.metrics.objective import finite_objective
 from traindx.examples import decay, flat, join, logged

@@ -1,6 +1,6 @@
 import numpy as np
 
-from traindx.analysis.courses.answers import same_scores
+from traindx.analysis.courses.one_answer_scores import same_scores
 from traindx.examples import make_run
 from traindx.registry import Findings, Run, Strength, cite, detector, finding
 

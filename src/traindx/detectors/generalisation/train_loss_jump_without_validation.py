@@ -1,6 +1,6 @@
 import numpy as np
 
-from traindx.analysis.courses.losses import jump_without_validation
+from traindx.analysis.courses.loss_courses import jump_without_validation
 from traindx.examples import decay, flat, join, logged
 from traindx.registry import Findings, Run, cite, detector, finding, suggested
 

@@ -1,6 +1,6 @@
 import numpy as np
 
-from traindx.analysis.courses.losses import high_for_its_accuracy
+from traindx.analysis.courses.loss_courses import high_for_its_accuracy
 from traindx.analysis.metrics.scores import as_shares
 from traindx.examples import decay, logged
 from traindx.registry import Findings, Run, cite, detector, finding, suggested

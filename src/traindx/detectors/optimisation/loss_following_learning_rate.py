@@ -1,6 +1,6 @@
 import numpy as np
 
-from traindx.analysis.courses.losses import follows_the_rate
+from traindx.analysis.courses.loss_courses import follows_the_rate
 from traindx.examples import logged
 from traindx.model.findings import Evidence
 from traindx.model.run import Floats

@@ -1,6 +1,6 @@
 import numpy as np
 
-from traindx.analysis.courses.losses import has_no_bottom
+from traindx.analysis.courses.loss_courses import has_no_bottom
 from traindx.examples import make_run
 from traindx.registry import Findings, Run, cite, detector, finding, suggested
 

@@ -1,6 +1,6 @@
 import numpy as np
 
-from traindx.analysis.courses.losses import FEWEST, stands_still
+from traindx.analysis.courses.loss_courses import FEWEST, stands_still
 from traindx.examples import decay, flat, logged
 from traindx.registry import Findings, Run, Strength, cite, detector, finding, suggested
 

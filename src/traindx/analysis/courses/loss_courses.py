@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from traindx.analysis.courses.course import Course, course_of
+from traindx.analysis.courses.course import MetricCourse, course_of
 from traindx.analysis.courses.joint import likeness, together
 from traindx.model.run import Floats, Run, Series
 
@@ -23,7 +23,7 @@ UNMOVED = 0.2  # of its level: a validation loss that knows nothing of it
 SETTLED, TO_A_THOUSANDTH = 0.25, 2e-3  # of the run, in which a loss moves by less than that
 
 
-def stands_still(loss: Series) -> Course | None:
+def stands_still(loss: Series) -> MetricCourse | None:
     """Return the course of a loss that ends where it began."""
     if len(loss) < FEWEST:
         return None

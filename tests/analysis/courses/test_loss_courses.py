@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from traindx.analysis.courses.losses import (
+from traindx.analysis.courses.loss_courses import (
     follows_the_rate,
     has_no_bottom,
     high_for_its_accuracy,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from traindx.analysis.courses.answers import one_answer, same_scores, stuck_score
+from traindx.analysis.courses.one_answer_scores import one_answer, same_scores, stuck_score
 from traindx.analysis.courses.references import (
     averages_of_one_answer,
     excess_over_guess,
