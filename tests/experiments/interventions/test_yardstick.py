@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from changing import Outcome, change
 
 from traindx.experiments.changes import Change, Rerun
 from traindx.experiments.probes.census import read_census
 from traindx.experiments.probes.measurements import FITS, main_metric, measured
 from traindx.experiments.probes.reference_floors import read_examples
-
-from changing import Outcome, change
 
 CLASSES = """
 import json, torch
@@ -68,7 +67,9 @@ def test_held_out_loss_and_score_are_the_plain_ones(tmp_path: Path, evaluate: st
     outcome = change(tmp_path, classes(evaluate), MEASURE)
     found = measured(rerun_of(outcome))
     assert main_metric(found) == "accuracy/val"
-    assert found.metrics["accuracy/val"].values[-1] == pytest.approx(outcome.told["score"], abs=1e-5)
+    assert found.metrics["accuracy/val"].values[-1] == pytest.approx(
+        outcome.told["score"], abs=1e-5
+    )
     assert found.metrics["loss/val"].values[-1] == pytest.approx(outcome.told["plain"], abs=1e-5)
     assert found.metrics["loss/val"].rows == (200.0, 400.0, 600.0, 800.0)
     assert len(found.metrics[FITS].values) > 3

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from traindx.experiments.changes import Change, Intervention, Rerun
-from traindx.experiments.probes.census import OptimizerFacts, ProgramFacts, Spread
+from traindx.experiments.probes.census import FeatureSpread, OptimizerFacts, ProgramFacts
 from traindx.experiments.probes.conclusions import findings_of, leading
 from traindx.experiments.probes.halving import NO_TIME, Halving, Yardsticks
 from traindx.experiments.probes.measurements import Measurement, Points
@@ -87,13 +87,22 @@ def too_slow(part: float, said: Sequence[str], seed: int) -> float:
     return 0.1 + 0.85 * (1 - np.exp(-rate.get(said[0], 0.5) * part))
 
 
+def _shifted(by: int) -> Level:
+    """A healthy program whose seeds differ a little."""
+    return lambda part, said, seed: healthy(part, said, seed) + 0.004 * ((seed + by) % 3)
+
+
 def test_the_rate_that_helps_most_is_repeated_with_fresh_seeds_and_helps() -> None:
     made, pool = halving(too_slow, facts())
     made.run_all()
     probes = made.probes()
     lead = leading(probes, {o.change.says: o.rank for o in made.offers})
     assert lead is not None
-    assert (lead.change, lead.cause, lead.effect) == ("learning rate × 10", "lr-too-low", Effect.HELPS)
+    assert (lead.change, lead.cause, lead.effect) == (
+        "learning rate × 10",
+        "lr-too-low",
+        Effect.HELPS,
+    )
     assert lead.seeds == 2
     assert {j.seed for j in pool.made if j.key == "rate × 10"} == {0, 1, 2}
 
@@ -107,7 +116,9 @@ def test_it_goes_on_in_a_direction_that_helps() -> None:
 
 def test_nothing_is_invented_on_a_run_that_does_as_well_as_it_can() -> None:
     for seed in range(5):
-        shifted: Level = lambda part, said, s, k=seed: healthy(part, said, s) + 0.004 * ((s + k) % 3)
+        shifted: Level = lambda part, said, s, k=seed: (
+            healthy(part, said, s) + 0.004 * ((s + k) % 3)
+        )
         made, _ = halving(shifted, facts(dropout=0.1))
         made.run_all()
         assert [p.change for p in made.probes() if p.helps] == []
@@ -152,8 +163,8 @@ def test_a_first_look_is_shorter_where_time_is_short() -> None:
         ({"smoothing": 0.2}, "smoothing"),
         ({"half_weights": True}, "master"),
         ({"trained_in_eval": 3}, "modes"),
-        ({"inputs": Spread(200.0, 1000.0, 0.01, 10.0, 8)}, "inputs"),
-        ({"loss_kind": "values", "targets": Spread(5000.0, 300.0, 300.0, 300.0)}, "targets"),
+        ({"inputs": FeatureSpread(200.0, 1000.0, 0.01, 10.0, 8)}, "inputs"),
+        ({"loss_kind": "values", "targets": FeatureSpread(5000.0, 300.0, 300.0, 300.0)}, "targets"),
         ({"layers": ({"type": "Linear", "ratio": 0.001, "mean": 0.0},)}, "initialisation"),
         ({"loaders": ({"sampler": "SequentialSampler", "size": 2000},)}, "shuffle"),
     ],

@@ -79,7 +79,9 @@ def test_a_fork_computes_what_a_fresh_process_computes(project: Path) -> None:
 def test_a_fork_that_fails_tells_how(project: Path) -> None:
     import os
 
-    (project / "train.py").write_text("import sys\nprint(sys.argv, __name__)\nraise SystemExit(3)\n")
+    (project / "train.py").write_text(
+        "import sys\nprint(sys.argv, __name__)\nraise SystemExit(3)\n"
+    )
     with Workshop([sys.executable, "train.py", "--fast"], project, os.environ) as workshop:
         workshop.warm_up()
         done = workshop.rerun(Change(), 0, Limits(300.0, None, is_recorded=False))

@@ -46,7 +46,10 @@ LOOPS = {
         f'p.add_argument("--epochs", type=int, default=4)\nfor e in range(args.epochs):{BODY}',
         "default=12",
     ),
-    "a dictionary": (f'cfg = {{"epochs": 6}}\nfor e in range(cfg["epochs"]):{BODY}', '"epochs": 18'),
+    "a dictionary": (
+        f'cfg = {{"epochs": 6}}\nfor e in range(cfg["epochs"]):{BODY}',
+        '"epochs": 18',
+    ),
     "a default": (
         f"def fit(model, steps=20):\n  for s in range(steps):{BODY.replace('    ', '      ')}",
         "steps=60",

@@ -297,7 +297,6 @@ class Halving:
             effect, len(found.seeds), steps, says, offer.change.remedy, offer.change.patch,
         )  # fmt: skip
 
-
     def _why_open(self, offer: Offer) -> str:
         """Say why a change that looked well with one seed was not repeated."""
         repeated = [o for o in self.offers if len(self._seeds_of(o)) > 1]

@@ -222,11 +222,11 @@ def _clipping(facts: ProgramFacts) -> Iterator[Offer | tuple[str, str]]:
     if facts.clip_calls or not usual:
         return
     if max(facts.norms) > SPIKY * usual:
-        limit = float(f"{CLIP_ABOVE * usual:.2g}")
-        advice = f"Clip the gradient norm to {limit:g}"
+        norm = float(f"{CLIP_ABOVE * usual:.2g}")
+        advice = f"Clip the gradient norm to {norm:g}"
         yield Offer("clip", "missing-gradient-clipping",
-                    _change(f"gradients clipped to {limit:g}", "gradient-clipping", advice,
-                            max_norm=limit), rank=4)  # fmt: skip
+                    _change(f"gradients clipped to {norm:g}", "gradient-clipping", advice,
+                            max_norm=norm), rank=4)  # fmt: skip
     else:
         yield "gradient clipping", "no gradient stands out"
 

@@ -40,7 +40,7 @@ class SourceText:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class NumberEdit:
     """A stretch of one line and what stands there instead."""
 
     line: int
@@ -63,7 +63,8 @@ def sources_of(command: Sequence[str], cwd: Path) -> list[SourceText]:
     if "-m" in command[:-1]:
         module = cwd / (command[list(command).index("-m") + 1].replace(".", "/") + ".py")
         scripts += [module] if module.is_file() else []
-    waiting, found = list(scripts), {}
+    waiting = list(scripts)
+    found: dict[Path, SourceText] = {}
     while waiting and len(found) < MOST_FILES:
         path = waiting.pop(0)
         if path in found or (source := _read(path)) is None:
@@ -261,11 +262,11 @@ def _multiplied(found: _Found, factor: int) -> NumberPatch | None:
     new = f"({own}) * {factor}"
     if is_number and not found.is_wrapped and isinstance(node, ast.Constant):
         new = str(int(node.value) * factor)  # type: ignore[arg-type]
-    edit = Edit(node.lineno, node.col_offset, node.end_col_offset, new)
+    edit = NumberEdit(node.lineno, node.col_offset, node.end_col_offset, new)
     return NumberPatch(f"{found.name}: {own} → {new}", _diff(found.source, [edit]))
 
 
-def _diff(source: SourceText, edits: Sequence[Edit]) -> str:
+def _diff(source: SourceText, edits: Sequence[NumberEdit]) -> str:
     lines = source.text.splitlines(keepends=True)
     for edit in sorted(edits, key=lambda e: (e.line, e.start), reverse=True):
         data = lines[edit.line - 1].encode()
@@ -330,11 +331,11 @@ def _scaled(found: _Found, factor: float) -> NumberPatch | None:
     node = found.node
     if after == before or node.end_col_offset is None:
         return None
-    edit = Edit(node.lineno, node.col_offset, node.end_col_offset, str(after))
+    edit = NumberEdit(node.lineno, node.col_offset, node.end_col_offset, str(after))
     return NumberPatch(f"{found.name}: {before} → {after}", _diff(found.source, [edit]))
 
 
-def _hidden_literals(source: SourceText, factor: int) -> list[Edit]:
+def _hidden_literals(source: SourceText, factor: int) -> list[NumberEdit]:
     """Return the widths that one layer gives and another one takes, written as numbers."""
     calls = [n for n in ast.walk(source.tree) if isinstance(n, ast.Call)]
     layers = [c for c in calls if _called(c) in LAYERS and len(c.args) > 1]
@@ -344,7 +345,7 @@ def _hidden_literals(source: SourceText, factor: int) -> list[Edit]:
     hidden = {n for n in given & taken if 1 < n <= SMALL}
     places = [a for c in layers for a in c.args[:2]] + [c.args[0] for c in norms]
     return [
-        Edit(a.lineno, a.col_offset, a.end_col_offset or 0, str(_int(a) * factor))
+        NumberEdit(a.lineno, a.col_offset, a.end_col_offset or 0, str(_int(a) * factor))
         for a in places
         if isinstance(a, ast.Constant) and _int(a) in hidden
     ]
