@@ -116,10 +116,7 @@ def test_it_goes_on_in_a_direction_that_helps() -> None:
 
 def test_nothing_is_invented_on_a_run_that_does_as_well_as_it_can() -> None:
     for seed in range(5):
-        shifted: Level = lambda part, said, s, k=seed: (
-            healthy(part, said, s) + 0.004 * ((s + k) % 3)
-        )
-        made, _ = halving(shifted, facts(dropout=0.1))
+        made, _ = halving(_shifted(seed), facts(dropout=0.1))
         made.run_all()
         assert [p.change for p in made.probes() if p.helps] == []
 

@@ -340,7 +340,7 @@ def _lengths(
 def _widths(
     sources: Sequence[SourceText], command: Sequence[str]
 ) -> Iterator[Offer | tuple[str, str]]:
-    says = f"hidden layers {WIDER} times as wide"
+    says = "wider hidden layers"
     found = wider(sources, WIDER, command)
     if found is None:
         yield says, "no small hidden layer was found in the source"

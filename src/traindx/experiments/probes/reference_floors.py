@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traindx.model.run import Floats
 
@@ -190,7 +191,7 @@ def _with_one(x: Floats) -> Floats:
     return np.hstack([x, np.ones((len(x), 1))])
 
 
-def _nearest(x: Floats, held: Floats) -> Floats:
+def _nearest(x: Floats, held: Floats) -> NDArray[np.intp]:
     """Return the nearest examples of each held-out one."""
     x = x[:MOST]
     squares = (held**2).sum(1)[:, None] - 2.0 * held @ x.T + (x**2).sum(1)[None]

@@ -25,7 +25,7 @@ BATCHES = re.compile(r"(?i)(?:train_|mini_?)?(?:batch_?size|batch|bs)")
 WIDTHS = re.compile(
     r"(?i)(?:n_|num_|d_)?(?:hidden(?:_?(?:dim|size|units))?|width|model|embd|embed_dim|ff|units)"
 )
-SMALL = 32  # units; a wider layer is seldom what is lacking
+SMALL = 32  # units; a wider layer is seldom what is lacking, and it is made as wide at least
 LAYERS = frozenset({"Linear", "Conv1d", "Conv2d", "LSTM", "GRU", "RNN", "Embedding"})
 FOLLOWERS = frozenset({"BatchNorm1d", "BatchNorm2d", "LayerNorm"})
 
@@ -293,16 +293,20 @@ def other_batches(
 
 
 def wider(sources: Sequence[SourceText], factor: int, given: Sequence[str]) -> NumberPatch | None:
-    """Return a diff that makes small hidden layers several times as wide."""
+    """Return a diff that makes small hidden layers at least so many times as wide."""
     for source in sources:
         found = [f for f in _named(source, WIDTHS) if not _is_given(f.name, given)]
         small = [f for f in found if 0 < _int(f.node) <= SMALL]
         if len(small) == 1:
-            return _scaled(small[0], factor)
+            return _scaled(small[0], _widening(_int(small[0].node), factor))
         edits = _hidden_literals(source, factor)
         if edits and not found:
             return NumberPatch("hidden layers", _diff(source, edits))
     return None
+
+
+def _widening(width: int, least: int) -> int:
+    return max(least, -(-SMALL // width))
 
 
 def _named(source: SourceText, names: re.Pattern[str]) -> list[_Found]:
@@ -343,6 +347,7 @@ def _hidden_literals(source: SourceText, factor: int) -> list[NumberEdit]:
     given = {_int(c.args[1]) for c in layers}
     taken = {_int(c.args[0]) for c in layers}
     hidden = {n for n in given & taken if 1 < n <= SMALL}
+    factor = _widening(min(hidden), factor) if hidden else factor
     places = [a for c in layers for a in c.args[:2]] + [c.args[0] for c in norms]
     return [
         NumberEdit(a.lineno, a.col_offset, a.end_col_offset or 0, str(_int(a) * factor))
