@@ -175,6 +175,17 @@ def test_only_what_is_there_is_tried(more: dict[str, object], key: str) -> None:
     assert key not in keys(facts())
 
 
+def test_a_scale_is_also_mended_with_the_rate_that_it_then_allows() -> None:
+    far = FeatureSpread(200.0, 1000.0, 0.01, 10.0, 8)
+    low = (OptimizerFacts("SGD", 1e-5, 1e-5, 1e-5, 1e-5, steps=STEPS, numbers=100),)
+    usual = offers_for(facts(inputs=far), [], [], is_improving=None).tried
+    fitted = offers_for(facts(inputs=far, optimizers=low), [], [], is_improving=None).tried
+    assert "inputs usual" not in {o.key for o in usual}
+    made = next(o for o in fitted if o.key == "inputs usual")
+    assert [i.name for i in made.change.interventions] == ["normalise-inputs", "learning-rate"]
+    assert made.cause == "unnormalised-inputs"
+
+
 def test_what_does_not_apply_is_said() -> None:
     left_out = dict(offers_for(facts(), [], [], is_improving=False).left_out)
     assert left_out["no dropout"] == "there is none"
