@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import IO
 
 from traindx.errors import TraindxError, UnknownName, UsageError
-from traindx.experiments.probes.request import ProbeRequest
+from traindx.experiments.probes.probe_request import ProbeRequest
 from traindx.experiments.verification.request import VerifyRequest
 from traindx.readers.deadline import Deadline, until
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from traindx.experiments.changes import Change, Intervention, Rerun
-from traindx.experiments.probes.census import OptimizerFacts, ProgramFacts, Spread
+from traindx.experiments.probes.census import FeatureSpread, OptimizerFacts, ProgramFacts
 from traindx.experiments.probes.conclusions import findings_of, leading
 from traindx.experiments.probes.halving import NO_TIME, Halving, Yardsticks
 from traindx.experiments.probes.measurements import Measurement, Points
@@ -87,6 +87,11 @@ def too_slow(part: float, said: Sequence[str], seed: int) -> float:
     return 0.1 + 0.85 * (1 - np.exp(-rate.get(said[0], 0.5) * part))
 
 
+def _shifted(by: int) -> Level:
+    """A healthy program whose seeds differ a little."""
+    return lambda part, said, seed: healthy(part, said, seed) + 0.004 * ((seed + by) % 3)
+
+
 def test_the_rate_that_helps_most_is_repeated_with_fresh_seeds_and_helps() -> None:
     made, pool = halving(too_slow, facts())
     made.run_all()
@@ -111,10 +116,7 @@ def test_it_goes_on_in_a_direction_that_helps() -> None:
 
 def test_nothing_is_invented_on_a_run_that_does_as_well_as_it_can() -> None:
     for seed in range(5):
-        shifted: Level = lambda part, said, s, k=seed: (
-            healthy(part, said, s) + 0.004 * ((s + k) % 3)
-        )
-        made, _ = halving(shifted, facts(dropout=0.1))
+        made, _ = halving(_shifted(seed), facts(dropout=0.1))
         made.run_all()
         assert [p.change for p in made.probes() if p.helps] == []
 
@@ -158,8 +160,8 @@ def test_a_first_look_is_shorter_where_time_is_short() -> None:
         ({"smoothing": 0.2}, "smoothing"),
         ({"half_weights": True}, "master"),
         ({"trained_in_eval": 3}, "modes"),
-        ({"inputs": Spread(200.0, 1000.0, 0.01, 10.0, 8)}, "inputs"),
-        ({"loss_kind": "values", "targets": Spread(5000.0, 300.0, 300.0, 300.0)}, "targets"),
+        ({"inputs": FeatureSpread(200.0, 1000.0, 0.01, 10.0, 8)}, "inputs"),
+        ({"loss_kind": "values", "targets": FeatureSpread(5000.0, 300.0, 300.0, 300.0)}, "targets"),
         ({"layers": ({"type": "Linear", "ratio": 0.001, "mean": 0.0},)}, "initialisation"),
         ({"loaders": ({"sampler": "SequentialSampler", "size": 2000},)}, "shuffle"),
     ],
@@ -171,6 +173,17 @@ def test_only_what_is_there_is_tried(more: dict[str, object], key: str) -> None:
 
     assert key in keys(facts(**more))
     assert key not in keys(facts())
+
+
+def test_a_scale_is_also_mended_with_the_rate_that_it_then_allows() -> None:
+    far = FeatureSpread(200.0, 1000.0, 0.01, 10.0, 8)
+    low = (OptimizerFacts("SGD", 1e-5, 1e-5, 1e-5, 1e-5, steps=STEPS, numbers=100),)
+    usual = offers_for(facts(inputs=far), [], [], is_improving=None).tried
+    fitted = offers_for(facts(inputs=far, optimizers=low), [], [], is_improving=None).tried
+    assert "inputs usual" not in {o.key for o in usual}
+    made = next(o for o in fitted if o.key == "inputs usual")
+    assert [i.name for i in made.change.interventions] == ["normalise-inputs", "learning-rate"]
+    assert made.cause == "unnormalised-inputs"
 
 
 def test_what_does_not_apply_is_said() -> None:

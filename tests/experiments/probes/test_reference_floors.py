@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from traindx.experiments.probes.conclusions import floors_in, remarks_on_floors
 from traindx.experiments.probes.reference_floors import ExampleSet, floors_of, read_examples
@@ -23,6 +25,12 @@ def values(seed: int = 0) -> ExampleSet:
     x = random.normal(size=(600, 4))
     y = x @ [1.0, -2.0, 0.5, 0.0] + 100 + 0.1 * random.normal(size=600)
     return ExampleSet(x[:400], y[:400, None], x[400:], y[400:, None])
+
+
+def write(folder: Path, **tables: NDArray[np.float64]) -> None:
+    header = json.dumps({name: table.shape for name, table in tables.items()}).encode()
+    data = b"".join(table.astype(np.float64).tobytes() for table in tables.values())
+    (folder / ".examples-1.bin").write_bytes(header + b"\n" + data)
 
 
 def test_classes_that_are_apart_are_found_by_all_but_a_constant() -> None:
@@ -49,10 +57,13 @@ def test_examples_that_are_no_numbers_have_no_floor() -> None:
 
 def test_held_out_examples_that_are_trained_on_do_not_count(tmp_path: Path) -> None:
     given = values()
-    np.savez(
-        tmp_path / ".examples-1.npz", x=given.x, y=given.y,
-        held_x=np.vstack([given.x[:100], given.held_x]), held_y=np.vstack([given.y[:100], given.held_y]),
-    )  # fmt: skip
+    write(
+        tmp_path,
+        x=given.x,
+        y=given.y,
+        held_x=np.vstack([given.x[:100], given.held_x]),
+        held_y=np.vstack([given.y[:100], given.held_y]),
+    )
     read = read_examples(tmp_path)
     assert read is not None
     assert read.is_held_out
@@ -61,7 +72,7 @@ def test_held_out_examples_that_are_trained_on_do_not_count(tmp_path: Path) -> N
 
 def test_without_held_out_examples_a_part_of_the_others_is_kept_back(tmp_path: Path) -> None:
     given = values()
-    np.savez(tmp_path / ".examples-1.npz", x=given.x, y=given.y)
+    write(tmp_path, x=given.x, y=given.y)
     read = read_examples(tmp_path)
     assert read is not None
     assert not read.is_held_out
@@ -69,8 +80,9 @@ def test_without_held_out_examples_a_part_of_the_others_is_kept_back(tmp_path: P
 
 
 def test_a_damaged_file_is_no_examples(tmp_path: Path) -> None:
-    (tmp_path / ".examples-1.npz").write_bytes(b"PK\x03\x04 not an archive")
-    assert read_examples(tmp_path) is None
+    for damaged in (b"no header", b'{"x": [1000000, 4]}\n123', b'{"x": 3}\n', b"[1]\n"):
+        (tmp_path / ".examples-1.bin").write_bytes(damaged)
+        assert read_examples(tmp_path) is None
 
 
 def test_floors_are_in_the_units_of_the_metric() -> None:

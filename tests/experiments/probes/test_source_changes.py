@@ -94,12 +94,12 @@ def test_small_hidden_layers_are_widened_together(tmp_path: Path) -> None:
         "net = nn.Sequential(nn.Linear(20, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 5))\n"
     )
     made = patched(wider([given], 4, []), given, tmp_path)
-    assert "nn.Linear(20, 12), nn.BatchNorm1d(12), nn.ReLU(), nn.Linear(12, 5)" in made
+    assert "nn.Linear(20, 33), nn.BatchNorm1d(33), nn.ReLU(), nn.Linear(33, 5)" in made
 
 
 def test_a_named_width_is_widened_and_a_large_one_is_not(tmp_path: Path) -> None:
     small = source("hidden = 4\nnet = Net(hidden)\n")
-    assert "hidden = 16" in patched(wider([small], 4, []), small, tmp_path)
+    assert "hidden = 32" in patched(wider([small], 4, []), small, tmp_path)
     assert wider([source("hidden = 256\nnet = Net(hidden)\n")], 4, []) is None
 
 

@@ -77,7 +77,7 @@ def is_output(value: Any) -> bool:
     output = last.output
     if not isinstance(value, torch.Tensor) or output is None or not output.numel():
         return False
-    return value.numel() == output.numel() and value.data_ptr() == output.data_ptr()
+    return bool(value.numel() == output.numel() and value.data_ptr() == output.data_ptr())
 
 
 def _install() -> None:

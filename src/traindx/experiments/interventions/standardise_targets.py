@@ -22,7 +22,7 @@ LEAST = 1e-12
 LINEAR = frozenset({"l1_loss", "smooth_l1_loss", "huber_loss"})  # in the error; others square it
 
 
-class Targets:
+class StandardTargets:
     """Mean and deviation of the targets, as known from the first batches."""
 
     def __init__(self, report: ChangeReport) -> None:
@@ -63,6 +63,6 @@ class Targets:
 
 def apply(values: dict[str, Any], report: ChangeReport) -> None:
     """Standardise from the second step on: the first tells what the targets are like."""
-    targets = Targets(report)
+    targets = StandardTargets(report)
     loss_calls.on_loss(report, targets.learn)
     forwards.on_output(report, targets.in_units)

@@ -28,7 +28,7 @@ class OptimizerFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class FeatureSpread:
     """How the features of inputs or targets lie."""
 
     mean: float = 0.0  # the largest one, without its sign
@@ -56,8 +56,8 @@ class ProgramFacts:
     loaders: tuple[Mapping[str, Any], ...] = ()
     has_loaded: bool = False
     layers: tuple[Mapping[str, Any], ...] = ()
-    inputs: Spread | None = None
-    targets: Spread | None = None
+    inputs: FeatureSpread | None = None
+    targets: FeatureSpread | None = None
     rows: int = 0
     models: tuple[str, ...] = ()
     classes: int = 0
@@ -121,7 +121,7 @@ def _facts(told: Mapping[str, Any]) -> ProgramFacts:
     )
 
 
-def _spread(told: Mapping[str, Any] | None) -> Spread | None:
+def _spread(told: Mapping[str, Any] | None) -> FeatureSpread | None:
     if not told:
         return None
-    return Spread(**{k: v for k, v in told.items() if k in Spread.__slots__})
+    return FeatureSpread(**{k: v for k, v in told.items() if k in FeatureSpread.__slots__})

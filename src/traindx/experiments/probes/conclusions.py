@@ -42,6 +42,8 @@ def findings_of(probing: Probing, lead: Probe | None) -> list[Finding]:
     Where none helps, and a model that is fitted in a moment does better, that is to be explained.
     """
     made = [_finding(p, is_lead=p is lead) for p in probing.probes if p.helps]
+    if any(p.effect is Effect.OPEN for p in probing.probes):
+        return made  # something promising is yet to be decided
     better = remarks_on_floors(probing.metric, probing.level, probing.floors)
     return made or [_unexplained(remark, probing) for remark in better[:1]]
 

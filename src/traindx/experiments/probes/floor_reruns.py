@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from traindx.experiments.changes import Change, Intervention
 from traindx.experiments.probes.halving import Halving
-from traindx.experiments.probes.measurements import FITS
+from traindx.experiments.probes.measurements import FITS, Points
 from traindx.experiments.probes.rerun_pool import Job, RerunPool
 from traindx.model.metric_names import kind_of
 from traindx.model.trials import number
@@ -40,8 +40,8 @@ def floor_reruns(pool: RerunPool, halving: Halving, metric: str) -> Iterator[Flo
             yield job.key, made.metrics[metric].level, ""
 
 
-def _one_batch(points: object, steps: int) -> Iterator[Floor]:
-    values = getattr(points, "values", ())
+def _one_batch(points: Points | None, steps: int) -> Iterator[Floor]:
+    values = points.values if points is not None else ()
     if len(values) < 2 or kind_of(FITS) != "loss" or not values[0] > 0:
         return
     first, last = values[0], values[-1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from traindx.experiments.changes import Change, Intervention, Value
 from traindx.experiments.probes.census import OptimizerFacts, ProgramFacts
@@ -14,6 +14,7 @@ from traindx.experiments.probes.source_changes import (
     other_batches,
     wider,
 )
+from traindx.experiments.verification.plans import ADAPTIVE_RATE, USUAL_RATE
 
 LONGER = 3  # times as long
 WIDER = 4
@@ -26,6 +27,7 @@ FAR_TARGETS, NARROW_TARGETS = 2.0, 0.2
 ODD_SPREAD = (0.15, 4.0)  # of weights, as a share of what torch gives new ones
 SMALL_BATCH, LARGE_BATCH = 16, 32
 SPIKY = 8.0  # the largest norm over the usual one
+FITTED_RATE = 0.2  # of what is usual: a rate below it may have been made to fit a scale
 SCALE_FREE = ("Adam", "RMSprop", "Adagrad", "Adamax", "Lion", "NAdam", "RAdam", "Adadelta")
 CLIP_ABOVE = 1.5  # times the usual norm
 
@@ -222,11 +224,11 @@ def _clipping(facts: ProgramFacts) -> Iterator[Offer | tuple[str, str]]:
     if facts.clip_calls or not usual:
         return
     if max(facts.norms) > SPIKY * usual:
-        limit = float(f"{CLIP_ABOVE * usual:.2g}")
-        advice = f"Clip the gradient norm to {limit:g}"
+        norm = float(f"{CLIP_ABOVE * usual:.2g}")
+        advice = f"Clip the gradient norm to {norm:g}"
         yield Offer("clip", "missing-gradient-clipping",
-                    _change(f"gradients clipped to {limit:g}", "gradient-clipping", advice,
-                            max_norm=limit), rank=4)  # fmt: skip
+                    _change(f"gradients clipped to {norm:g}", "gradient-clipping", advice,
+                            max_norm=norm), rank=4)  # fmt: skip
     else:
         yield "gradient clipping", "no gradient stands out"
 
@@ -257,9 +259,10 @@ def _data(facts: ProgramFacts) -> Iterator[Offer | tuple[str, str]]:
     elif given.mean > OFF_CENTRE or given.most > WIDE or given.middle < NARROW:
         is_far = given.mean > FAR_INPUTS or given.most > WIDE_INPUTS
         advice = "Standardise the inputs with the mean and deviation of the training set"
-        yield Offer("inputs", "unnormalised-inputs",
-                    _change("inputs standardised", "normalise-inputs", advice, strict=True),
-                    rank=1, is_likely=is_far or given.middle < NARROW_INPUTS)  # fmt: skip
+        made = Offer("inputs", "unnormalised-inputs",
+                     _change("inputs standardised", "normalise-inputs", advice, strict=True),
+                     rank=1, is_likely=is_far or given.middle < NARROW_INPUTS)  # fmt: skip
+        yield from (made, *_at_usual_rate(made, facts))
     else:
         yield "inputs standardised", "they are standardised"
     wanted = facts.targets
@@ -267,12 +270,27 @@ def _data(facts: ProgramFacts) -> Iterator[Offer | tuple[str, str]]:
         yield "targets standardised", "it is no regression on tensors"
     elif wanted.mean > FAR_TARGETS or wanted.most > FAR_TARGETS or wanted.most < NARROW_TARGETS:
         advice = "Standardise the targets, and scale the predictions back"
-        yield Offer("targets", "unnormalised-targets",
-                    _change("targets standardised", "standardise-targets", advice),
-                    rank=1, is_likely=True)  # fmt: skip
+        made = Offer("targets", "unnormalised-targets",
+                     _change("targets standardised", "standardise-targets", advice),
+                     rank=1, is_likely=True)  # fmt: skip
+        yield from (made, *_at_usual_rate(made, facts))
     else:
         yield "targets standardised", "they are about standard"
     yield from _order(facts)
+
+
+def _at_usual_rate(offer: Offer, facts: ProgramFacts) -> Iterator[Offer]:
+    """Yield a change of scale with the rate that it allows, where the rate was made to fit."""
+    optimizer = facts.main
+    if optimizer is None or not offer.is_likely:
+        return
+    usual = USUAL_RATE.get(optimizer.type.lower(), ADAPTIVE_RATE)
+    if optimizer.most < FITTED_RATE * usual:
+        says = f"{offer.change.says}, the learning rate at {usual:g}"
+        rate = Intervention("learning-rate", {"value": usual})
+        made = Change(says, (*offer.change.interventions, rate), remedy=f"{offer.change.remedy}, "
+                      f"with a learning rate of {usual:g}")  # fmt: skip
+        yield replace(offer, key=f"{offer.key} usual", change=made)
 
 
 def _order(facts: ProgramFacts) -> Iterator[Offer | tuple[str, str]]:
@@ -340,7 +358,7 @@ def _lengths(
 def _widths(
     sources: Sequence[SourceText], command: Sequence[str]
 ) -> Iterator[Offer | tuple[str, str]]:
-    says = f"hidden layers {WIDER} times as wide"
+    says = "wider hidden layers"
     found = wider(sources, WIDER, command)
     if found is None:
         yield says, "no small hidden layer was found in the source"

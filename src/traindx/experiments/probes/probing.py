@@ -24,8 +24,8 @@ from traindx.experiments.probes.floor_reruns import floor_reruns
 from traindx.experiments.probes.halving import Halving, Yardsticks
 from traindx.experiments.probes.measurements import FITS, Measurement, main_metric, other_metric
 from traindx.experiments.probes.offers import offers_for
+from traindx.experiments.probes.probe_request import ProbeRequest
 from traindx.experiments.probes.reference_floors import floors_of, read_examples
-from traindx.experiments.probes.request import ProbeRequest
 from traindx.experiments.probes.rerun_pool import RerunPool, cores_for
 from traindx.experiments.probes.source_changes import sources_of
 from traindx.experiments.sandbox.workshop import Workshop

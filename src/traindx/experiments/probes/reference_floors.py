@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traindx.model.run import Floats
 
@@ -34,18 +35,29 @@ class ExampleSet:
 
 def read_examples(folder: Path) -> ExampleSet | None:
     """Return the examples that a rerun kept; None where there are too few, or none."""
-    for path in sorted(folder.glob(".examples-*.npz")):
-        try:
-            if path.stat().st_size > MOST_BYTES:
-                continue
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
-                arrays = {name: np.asarray(kept[name], dtype=np.float64) for name in kept.files}
-        except (OSError, ValueError, KeyError, EOFError, BadZipFile):
-            continue
-        found = _set_of(arrays)
+    for path in sorted(folder.glob(".examples-*.bin")):
+        found = _set_of(_tables(path))
         if found is not None:
             return found
     return None
+
+
+def _tables(path: Path) -> dict[str, Floats]:
+    """Return the tables of a file: a line of names and shapes, and the numbers after it."""
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            return {}
+        header, _, data = path.read_bytes().partition(b"\n")
+        shapes = json.loads(header)
+        tables, at = {}, 0
+        for name, (rows, columns) in shapes.items():
+            size = int(rows) * int(columns)
+            table = np.frombuffer(data, dtype=np.float64, count=size, offset=at)
+            tables[str(name)] = table.reshape(int(rows), int(columns)).copy()
+            at += size * table.itemsize
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return {}
+    return tables
 
 
 def _set_of(arrays: dict[str, Floats]) -> ExampleSet | None:
@@ -179,7 +191,7 @@ def _with_one(x: Floats) -> Floats:
     return np.hstack([x, np.ones((len(x), 1))])
 
 
-def _nearest(x: Floats, held: Floats) -> Floats:
+def _nearest(x: Floats, held: Floats) -> NDArray[np.intp]:
     """Return the nearest examples of each held-out one."""
     x = x[:MOST]
     squares = (held**2).sum(1)[:, None] - 2.0 * held @ x.T + (x**2).sum(1)[None]

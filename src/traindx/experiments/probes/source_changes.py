@@ -25,7 +25,7 @@ BATCHES = re.compile(r"(?i)(?:train_|mini_?)?(?:batch_?size|batch|bs)")
 WIDTHS = re.compile(
     r"(?i)(?:n_|num_|d_)?(?:hidden(?:_?(?:dim|size|units))?|width|model|embd|embed_dim|ff|units)"
 )
-SMALL = 32  # units; a wider layer is seldom what is lacking
+SMALL = 32  # units; a wider layer is seldom what is lacking, and it is made as wide at least
 LAYERS = frozenset({"Linear", "Conv1d", "Conv2d", "LSTM", "GRU", "RNN", "Embedding"})
 FOLLOWERS = frozenset({"BatchNorm1d", "BatchNorm2d", "LayerNorm"})
 
@@ -40,7 +40,7 @@ class SourceText:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class NumberEdit:
     """A stretch of one line and what stands there instead."""
 
     line: int
@@ -63,7 +63,8 @@ def sources_of(command: Sequence[str], cwd: Path) -> list[SourceText]:
     if "-m" in command[:-1]:
         module = cwd / (command[list(command).index("-m") + 1].replace(".", "/") + ".py")
         scripts += [module] if module.is_file() else []
-    waiting, found = list(scripts), {}
+    waiting = list(scripts)
+    found: dict[Path, SourceText] = {}
     while waiting and len(found) < MOST_FILES:
         path = waiting.pop(0)
         if path in found or (source := _read(path)) is None:
@@ -261,11 +262,11 @@ def _multiplied(found: _Found, factor: int) -> NumberPatch | None:
     new = f"({own}) * {factor}"
     if is_number and not found.is_wrapped and isinstance(node, ast.Constant):
         new = str(int(node.value) * factor)  # type: ignore[arg-type]
-    edit = Edit(node.lineno, node.col_offset, node.end_col_offset, new)
+    edit = NumberEdit(node.lineno, node.col_offset, node.end_col_offset, new)
     return NumberPatch(f"{found.name}: {own} → {new}", _diff(found.source, [edit]))
 
 
-def _diff(source: SourceText, edits: Sequence[Edit]) -> str:
+def _diff(source: SourceText, edits: Sequence[NumberEdit]) -> str:
     lines = source.text.splitlines(keepends=True)
     for edit in sorted(edits, key=lambda e: (e.line, e.start), reverse=True):
         data = lines[edit.line - 1].encode()
@@ -292,16 +293,20 @@ def other_batches(
 
 
 def wider(sources: Sequence[SourceText], factor: int, given: Sequence[str]) -> NumberPatch | None:
-    """Return a diff that makes small hidden layers several times as wide."""
+    """Return a diff that makes small hidden layers at least so many times as wide."""
     for source in sources:
         found = [f for f in _named(source, WIDTHS) if not _is_given(f.name, given)]
         small = [f for f in found if 0 < _int(f.node) <= SMALL]
         if len(small) == 1:
-            return _scaled(small[0], factor)
+            return _scaled(small[0], _widening(_int(small[0].node), factor))
         edits = _hidden_literals(source, factor)
         if edits and not found:
             return NumberPatch("hidden layers", _diff(source, edits))
     return None
+
+
+def _widening(width: int, least: int) -> int:
+    return max(least, -(-SMALL // width))
 
 
 def _named(source: SourceText, names: re.Pattern[str]) -> list[_Found]:
@@ -330,11 +335,11 @@ def _scaled(found: _Found, factor: float) -> NumberPatch | None:
     node = found.node
     if after == before or node.end_col_offset is None:
         return None
-    edit = Edit(node.lineno, node.col_offset, node.end_col_offset, str(after))
+    edit = NumberEdit(node.lineno, node.col_offset, node.end_col_offset, str(after))
     return NumberPatch(f"{found.name}: {before} → {after}", _diff(found.source, [edit]))
 
 
-def _hidden_literals(source: SourceText, factor: int) -> list[Edit]:
+def _hidden_literals(source: SourceText, factor: int) -> list[NumberEdit]:
     """Return the widths that one layer gives and another one takes, written as numbers."""
     calls = [n for n in ast.walk(source.tree) if isinstance(n, ast.Call)]
     layers = [c for c in calls if _called(c) in LAYERS and len(c.args) > 1]
@@ -342,9 +347,10 @@ def _hidden_literals(source: SourceText, factor: int) -> list[Edit]:
     given = {_int(c.args[1]) for c in layers}
     taken = {_int(c.args[0]) for c in layers}
     hidden = {n for n in given & taken if 1 < n <= SMALL}
+    factor = _widening(min(hidden), factor) if hidden else factor
     places = [a for c in layers for a in c.args[:2]] + [c.args[0] for c in norms]
     return [
-        Edit(a.lineno, a.col_offset, a.end_col_offset or 0, str(_int(a) * factor))
+        NumberEdit(a.lineno, a.col_offset, a.end_col_offset or 0, str(_int(a) * factor))
         for a in places
         if isinstance(a, ast.Constant) and _int(a) in hidden
     ]

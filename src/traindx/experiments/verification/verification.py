@@ -27,7 +27,7 @@ FIRST_RUN_SHARE = 0.3  # of the time, where nothing is known yet; the rest is fo
 NO_TIME = "no time was left to test it"
 NOTHING = (
     "nothing to test: the diagnosis has no cause that the run suffers from; --cause NAME tests one "
-    "all the same, `traindx explain NAME` says what it is"
+    "all the same, and `traindx probe -- COMMAND` finds out which change helps"
 )
 INTERRUPTED = "interrupted before it was tested"
 
