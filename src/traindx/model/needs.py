@@ -66,6 +66,7 @@ NEEDS: Mapping[str, Need] = {
     "loss/val*|mse/val*|rmse/val*|mae/val*": Need(
         "the validation loss", "evaluate on held-out data every epoch and log its loss"
     ),
+    "kl/*": Need("the KL to the reference policy", "log the KL to the reference policy"),
     "kl/*|loss/*/kl*": Need("the KL term", "log the KL term"),
     "perplexity/train": Need("the training perplexity", "log the training perplexity"),
     # scores
