@@ -30,6 +30,7 @@ SPIKY = 8.0  # the largest norm over the usual one
 FITTED_RATE = 0.2  # of what is usual: a rate below it may have been made to fit a scale
 SCALE_FREE = ("Adam", "RMSprop", "Adagrad", "Adamax", "Lion", "NAdam", "RAdam", "Adadelta")
 CLIP_ABOVE = 1.5  # times the usual norm
+TWO_CHANGES = 8  # a rank behind all others: where one of the two does as much, the other is idle
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +291,7 @@ def _at_usual_rate(offer: Offer, facts: ProgramFacts) -> Iterator[Offer]:
         rate = Intervention("learning-rate", {"value": usual})
         made = Change(says, (*offer.change.interventions, rate), remedy=f"{offer.change.remedy}, "
                       f"with a learning rate of {usual:g}")  # fmt: skip
-        yield replace(offer, key=f"{offer.key} usual", change=made)
+        yield replace(offer, key=f"{offer.key} usual", change=made, rank=TWO_CHANGES)
 
 
 def _order(facts: ProgramFacts) -> Iterator[Offer | tuple[str, str]]:
