@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -77,12 +78,14 @@ def programs(folder: Path, only: str) -> Iterator[Labelled]:
 def probed(program: Labelled, max_time_s: float) -> Outcome:
     """Probe a program as a user would."""
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as kept:
+    with tempfile.TemporaryDirectory() as place:
+        copy = Path(place).resolve() / program.folder.name
+        shutil.copytree(program.folder, copy, ignore=shutil.ignore_patterns("label.json", *ASIDE))
         words = [sys.executable, "-m", "traindx.cli.main", "probe", "--format", "json"]
-        words += ["--max-time", f"{max_time_s:g}", "--output", kept, "--", *program.command]
+        words += ["--max-time", f"{max_time_s:g}", "--", *program.command]
         try:
             done = subprocess.run(
-                words, cwd=program.folder, capture_output=True, text=True, check=False,
+                words, cwd=copy, capture_output=True, text=True, check=False,
                 timeout=max_time_s + GRACE_S, env=dict(os.environ),
             )  # fmt: skip
             told: Mapping[str, Any] = json.loads(done.stdout)

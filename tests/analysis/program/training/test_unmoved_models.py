@@ -38,3 +38,30 @@ def test_a_model_that_nothing_moves(lines: str, stays: bool) -> None:
     (forward,) = story.does(Do.FORWARD)
     assert forward.subject is not None
     assert stays_on_cpu(story, forward.subject, forward.event) is stays
+
+
+APART = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(8, 2)
+    def forward(self, x):
+        return self.out(x)
+net = Net().cuda()
+def show(batch):
+    net.eval()
+    return net(batch.cuda())
+"""
+
+
+def test_a_model_that_another_part_of_the_program_made_may_have_been_moved_there() -> None:
+    stories = program_of(make_run(sources={"t.py": APART})).stories
+    forwards = [
+        (s, d) for s in stories for d in s.does(Do.FORWARD) if d.event.function_name == "show"
+    ]
+    assert forwards
+    for story, forward in forwards:
+        assert forward.subject is not None
+        assert not stays_on_cpu(story, forward.subject, forward.event)

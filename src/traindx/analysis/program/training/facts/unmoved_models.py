@@ -39,6 +39,8 @@ def stays_on_cpu(story: Story, model: Value, until: ProgramEvent) -> bool:
     parts = registered(model)
     if not _is_made_here(model) or any(_says_device(part) for part in parts):
         return False
+    if all(event.receiver is model for event in story.index.giving(model)):
+        return False  # it was made elsewhere, and may have been moved there
     known = {id(part) for part in parts}
     for event in story.recall(_movers):
         if event.order < until.order and any(id(v) in known for v in _moved(event)):
