@@ -7,12 +7,12 @@
 | `developed` | six hands | read while rules were ported onto the program model |
 | `judged` | the same | held back and judged once; its misses were read and mended afterwards |
 | `read` | four other hands, asked for no textbook forms | read while the model was taught more |
-| `unread` | the same four | held back; of its sound programs those that were accused were read |
+| `unread` | the same four | held back until 26 of 60, read since |
 | `taught` | five others, given a cause and a user, not a form | read while the model was taught more |
-| `waiting` | the same five | held back; of its sound programs those that were accused were read |
+| `waiting` | the same five | held back until 41 of 74, read since |
 | `studied` | five others, two programs a cause by different mechanisms | read while the model was taught more |
 | `sealed` | the same five | held back |
-| `unopened` | a seventh, for distributed training, fine-tuning and RL | not judged yet |
+| `unopened` | a seventh, for distributed training, fine-tuning and RL | held back |
 
 None of the writers had seen rules or operators.
 """

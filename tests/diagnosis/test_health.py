@@ -94,3 +94,11 @@ def test_the_three_answers_differ() -> None:
     assert little.status is Status.INSUFFICIENT and "little could be judged" in little.summary
     assert any("log" in q for q in little.questions)
     assert is_open.status is Status.INSUFFICIENT and is_open.hypotheses
+
+
+def test_what_is_learnt_within_the_first_steps_counts() -> None:
+    noise = 0.05 * np.random.default_rng(0).normal(size=300)
+    quick = make_run({"loss/train": np.r_[3.2, 1.9, 0.9, 0.5, np.full(296, 0.33)] + noise})
+    assert health_of(quick).learns
+    assert "from 1.8" in health_of(quick).seen[0] or "from 1.9" in health_of(quick).seen[0]
+    assert not health_of(make_run({"loss/train": 0.33 + noise})).learns

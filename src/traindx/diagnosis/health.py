@@ -28,6 +28,8 @@ from traindx.model.metric_names import HIGHER_IS_BETTER, LOWER_IS_BETTER, kind_o
 from traindx.model.recording import Process
 from traindx.model.run import NO_DESCENT, Floats, Run, Series
 
+ENOUGH = 40  # points, of which a share as small as this is one …
+RARE = 0.02  # … and three in a row below it are no chance
 FEW = 3  # points of a curve, below which nothing is seen
 SURE = 2.0  # deviations by which the end of a curve lies beyond its beginning
 NOTABLE = 0.02  # of its own size, by which a metric has to improve
@@ -142,7 +144,7 @@ def _best_improvement(run: Run) -> str:
     if not found:
         return ""
     series = max(found, key=lambda pair: pair[1])[0]
-    first, last = _ends(series.values[np.isfinite(series.values)])
+    first, last = _compared(series)
     levels = f"from {float(np.median(first)):.4g} to {float(np.median(last)):.4g}"
     return f"{series.origin.name} goes {levels}"
 
@@ -189,17 +191,35 @@ def _improvement(series: Series) -> float:
     values = series.values[np.isfinite(series.values)]
     if len(values) < FEW:
         return 0.0
-    values = values if kind_of(series.name) in HIGHER_IS_BETTER else -values
-    first, last = _ends(values)
+    sign = _sign(series)
+    first, last = (sign * part for part in _compared(series))
     gain = float(np.median(last) - np.median(first))
     size = max(abs(float(np.median(first))), abs(float(np.median(last))), 1e-12)
-    return gain / size if gain > NOTABLE * size and _is_sure(values, first, last, gain) else 0.0
+    is_sure = gain > NOTABLE * size and _is_sure(sign * values, first, last, gain)
+    return gain / size if is_sure else 0.0
+
+
+def _sign(series: Series) -> float:
+    return 1.0 if kind_of(series.name) in HIGHER_IS_BETTER else -1.0
+
+
+def _compared(series: Series) -> tuple[Floats, Floats]:
+    """Return the beginning and the end of a curve; most may come within the first steps."""
+    values = series.values[np.isfinite(series.values)]
+    first, last = _ends(values)
+    return (values[:FEW] if _is_at_once(_sign(series) * values) else first), last
 
 
 def _ends(values: Floats) -> tuple[Floats, Floats]:
     """Return the first and the last fifth of a curve."""
     part = max(1, len(values) // 5)
     return values[:part], values[-part:]
+
+
+def _is_at_once(values: Floats) -> bool:
+    """Tell whether a curve begins where it hardly ever comes again."""
+    rest = values[len(values) // 5 :]
+    return len(rest) >= ENOUGH and bool(np.all(values[:FEW] < np.quantile(rest, RARE)))
 
 
 def _is_sure(values: Floats, first: Floats, last: Floats, gain: float) -> bool:

@@ -14,6 +14,7 @@ from traindx.registry import Finding, Findings, Run, cite_record, detector, find
 
 CAUSE = "index-out-of-range"
 TOKENS = "vocabulary-mismatch"
+FIRST_STEPS = 3  # where the table lacks rows of the vocabulary, the first batches show it
 LOOKUP = re.compile(
     r"^index out of range(?: in self)?|is out of bounds for dimension|index out of bounds"
     r"|srcIndex < srcSelectDimSize|device-side assert"
@@ -27,8 +28,8 @@ def check(run: Run) -> Findings:
     ## What it detects
     The error of an embedding together with the tensors of its frame: the rows of the table, the
     smallest and the largest index, the name that the tensor has in the user's code, and the batch,
-    which is kept. Where the indices are sequences that the model was given, and one is too large,
-    the table has fewer rows than the vocabulary has tokens.
+    which is kept. Where the indices are sequences that the model was given, and one is too large
+    in the very first batches, the table has fewer rows than the vocabulary has tokens.
 
     ## Why it matters
     Only some batches hold such an index, so the error comes and goes with the order of the data.
@@ -64,19 +65,23 @@ def _finding(process: Process, caught: Caught, ids: Summary, rows: int) -> Findi
         f"Index out of range: the {which} index in {name or 'the lookup'} is {index}, but "
         f"embedding {table}has {rows} rows{near}{place_words(place)}"
     )
-    cause = TOKENS if is_high and are_tokens(caught, ids) else CAUSE
+    is_usual = caught.step <= FIRST_STEPS  # a rare token is an example's fault, not the table's
+    cause = TOKENS if is_high and is_usual and are_tokens(caught, ids) else CAUSE
     return finding(claim, cause, cited, *cite_kept_batch(process, caught), place=place)
 
 
 def _run(
-    high: float, message: str = "index out of range in self", whole: tuple[int, ...] = (8, 9)
+    high: float,
+    message: str = "index out of range in self",
+    whole: tuple[int, ...] = (8, 9),
+    step: int = 7,
 ) -> Run:
     def ids(name: str) -> Summary:
         return Summary(name, (8, 12), "int64", "cpu", 0.0, high, 9.0, 4.0)
 
     table = Summary("weight", (50, 16), "float32", "cpu", -3.0, 3.0, 0.0, 1.0)
     caught = Caught(
-        12, "IndexError", message, 7, places=(Place("train.py", 20, "forward", "self.emb(x)"),),
+        12, "IndexError", message, step, places=(Place("train.py", 20, "forward", "self.emb(x)"),),
         tensors=(
             ("embedding, line 2552", ids("input")), ("embedding, line 2552", table),
             ("forward, line 20", ids("x")),
@@ -92,7 +97,8 @@ _NO_TABLE = Caught(12, "IndexError", "index out of range in self", 7)
 FIRES = {
     "one too far": _run(50.0),
     "far beyond": _run(61.0),
-    "tokens that the model was given": _run(61.0, whole=(8, 12)),
+    "tokens that the model was given": _run(61.0, whole=(8, 12), step=0),
+    "a token that is rare": _run(61.0, whole=(8, 12)),
 }
 
 SILENT = {

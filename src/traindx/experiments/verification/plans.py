@@ -238,6 +238,8 @@ PLANS: Mapping[str, Plan] = {
     "label-noise": _not(_OTHER_DATA),
     "catastrophic-forgetting": _not(_LONG),
     "seed-variance": _not(_NEEDS_TWO),
+    "insufficient-training": _not("`traindx probe` trains longer and says what it gains"),
+    "excessive-regularisation": Plan(_one("no dropout", "dropout", value=0.0)),
     # collapse: what a run ends in; its causes are tested in its stead
     **dict.fromkeys(
         ("class-collapse", "constant-prediction", "repetition-collapse", "generator-mode-collapse",
@@ -338,6 +340,10 @@ PLANS: Mapping[str, Plan] = {
     "prompt-in-loss": _patch_only,
     "labels-all-masked": _patch_only,
     "eos-never-trained": _patch_for_finding,
+    "truncated-sequences": _patch_for_finding,
+    "reward-without-signal": _patch_only,
+    "reward-hacking": _not(_OTHER_DATA),
+    "policy-drift": _patch_for_finding,
     "evaluation-outputs-kept": _patch_only,
     "augmentation-in-validation": Plan(
         harm=Harm.FINDING, needs_evaluation=True, why_untestable=_ONLY_PATCH
