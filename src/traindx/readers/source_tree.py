@@ -99,7 +99,10 @@ def _files(path: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
 
 
 def _is_skipped(folder: str, name: str) -> bool:
-    is_environment = Path(folder, name, "pyvenv.cfg").exists()
+    try:
+        is_environment = Path(folder, name, "pyvenv.cfg").exists()
+    except OSError:  # not ours to look into
+        return True
     return name.startswith(".") or name in SKIPPED or is_environment
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from traindx.analysis.program.execution.events import Guard
 from traindx.analysis.program.execution.values import Known, Part, Result, Value, options_of
@@ -29,6 +30,7 @@ class Condition:
         return compared and isinstance(self.other, Known) and self.other.value is None
 
 
+@lru_cache(maxsize=2048)  # asked of every pair of guards
 def condition_of(guard: Guard) -> Condition | None:
     """Return what a guard asks, without its negations."""
     test, holds = guard.test, guard.holds

@@ -95,11 +95,13 @@ class UpdateWindow:
 
     @cached_property
     def events(self) -> tuple[ProgramEvent, ...]:
-        return tuple(
-            e
-            for e in self.story.index.between(self.first.order, self.last.order)
-            if self._is_on_the_way(e)
-        )
+        within = self.story.index.between(self.first.order, self.last.order)
+        known: dict[object, bool] = {}  # many events stand under the same conditions
+        for event in within:
+            under = id(event.guards), id(event.turns)
+            if under not in known:
+                known[under] = self._is_on_the_way(event)
+        return tuple(e for e in within if known[id(e.guards), id(e.turns)])
 
     def _is_on_the_way(self, event: ProgramEvent) -> bool:
         return not excludes(event, self.last) and not excludes(event, self.first)
