@@ -23,6 +23,7 @@ from traindx.diagnosis.hypotheses import (
 )
 from traindx.diagnosis.questions import questions_of
 from traindx.diagnosis.running import gather, without_echoes
+from traindx.diagnosis.shown_in_order import shown_in_order
 from traindx.diagnosis.summary import status_of, summary_of
 from traindx.diagnosis.weights import confidence_of, log_odds
 from traindx.model.findings import (
@@ -65,6 +66,7 @@ def diagnose(run: Run, *, deadline: float | None = None) -> Diagnosis:
         artifacts=run.artifacts,
         folded=folded,
         asides=asides_of(hypotheses, gathered.findings, run),
+        judged=shown_in_order(run),
     )
     status = status_of(draft, run)
     return replace(

@@ -77,7 +77,7 @@ def health_of(run: Run) -> Health:
     unseen = [] if better else [UNLEARNT]
     log_loss = LOG_QUALITY if run.has("loss/train/*") else LOG_LOSS
     wanted = [] if better or main_metrics(run) else [log_loss]
-    if _is_evaluated(run) or _evaluates(run):
+    if is_evaluated(run):
         seen.append(_best_kept(run) or "it is evaluated")
     else:
         unseen.append("held-out data (no validation metric)")
@@ -107,7 +107,17 @@ def _doubts(run: Run) -> list[str]:
     return [f"{gravest(figures)}; {often}"]
 
 
-def _is_evaluated(run: Run) -> bool:
+def learns(run: Run) -> bool:
+    """Tell whether a metric that counts improves beyond its noise."""
+    return bool(_best_improvement(run))
+
+
+def is_evaluated(run: Run) -> bool:
+    """Tell whether held-out data were looked at."""
+    return _has_held_out_metric(run) or _evaluates(run)
+
+
+def _has_held_out_metric(run: Run) -> bool:
     measured = HIGHER_IS_BETTER | LOWER_IS_BETTER
     return any(p in n for n in run.series for p in HELD_OUT if kind_of(n) in measured)
 

@@ -333,6 +333,7 @@ class Diagnosis:
     asides: frozenset[str] = frozenset()  # causes that cannot make what the run suffers from
     experiments: tuple[Experiment, ...] = ()
     probing: Probing | None = None
+    judged: tuple[str, ...] = ()  # what could be shown to be in order
 
     @property
     def root_causes(self) -> tuple[Hypothesis, ...]:
@@ -375,6 +376,7 @@ class Diagnosis:
             "findings": [_finding_dict(f) for f in self.findings],
             "experiments": [_experiment_dict(e) for e in self.experiments],
             **(self.probing.to_dict() if self.probing is not None else {}),
+            "judged": list(self.judged),
             "checked": list(self.checked),
             "skipped": [
                 {"detector": s.detector, "needs": list(s.needs), "how": s.how} for s in self.skipped
@@ -436,6 +438,7 @@ class Diagnosis:
             },
             asides=frozenset(h["cause"] for h in data["hypotheses"] if h.get("is_remark")),
             probing=Probing.from_dict(data),
+            judged=tuple(data.get("judged", ())),
         )
 
 
