@@ -28,8 +28,8 @@ from traindx.model.metric_names import HIGHER_IS_BETTER, LOWER_IS_BETTER, kind_o
 from traindx.model.recording import Process
 from traindx.model.run import NO_DESCENT, Floats, Run, Series
 
-ENOUGH = 40  # points, of which a share as small as this is one …
-RARE = 0.02  # … and three in a row below it are no chance
+RARE = 0.02  # of the later points are below the first three: by chance hardly ever …
+ENOUGH = 40  # … where there are so many later points
 FEW = 3  # points of a curve, below which nothing is seen
 SURE = 2.0  # deviations by which the end of a curve lies beyond its beginning
 NOTABLE = 0.02  # of its own size, by which a metric has to improve
@@ -103,7 +103,7 @@ def _doubts(run: Run) -> list[str]:
     probability = probability_of_trouble(figures)
     if probability <= LIKELY:
         return []
-    often = f"readers found a fault in {100 * probability:.0f} % of runs with such curves"
+    often = f"of labelled runs with such curves, {100 * probability:.0f} % had a fault"
     return [f"{gravest(figures)}; {often}"]
 
 

@@ -19,6 +19,7 @@ from traindx.experiments.sandbox.commands import PYTHON
 
 ZYGOTE = Path(__file__).resolve().parent.parent / "interventions" / "zygote.py"
 WARM_UP_S = 120.0
+MOST_REQUEST = 64 << 10  # bytes; a longer environment is started the usual way
 TOLD_S = 10.0  # for the number of a child
 
 
@@ -81,11 +82,14 @@ class ForkServer:
             return None
         asked = {"argv": list(argv), "cwd": str(cwd), "environ": dict(environ),
                  "injected": str(INJECTED)}  # fmt: skip
+        request = json.dumps(asked).encode()
+        if len(request) > MOST_REQUEST:  # it might arrive in pieces
+            return None
         inlet, outlet = os.pipe()
         with self._asking:
             known = len(self._pids)
             try:
-                socket.send_fds(self._line, [json.dumps(asked).encode()], [outlet])
+                socket.send_fds(self._line, [request], [outlet])
             except OSError:
                 os.close(inlet)
                 return None
